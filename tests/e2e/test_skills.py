@@ -40,6 +40,12 @@ def config(folder: Path, **more: Any) -> dict[str, Any]:
     }
 
 
+async def of_plugins(client: GatewayClient) -> list[dict[str, Any]]:
+    """Returns the skills of plugins."""
+    status = await client.request("skills.status")
+    return [skill for skill in status["skills"] if skill["tier"] == "plugin"]
+
+
 @pytest.mark.requirement("skills-tier-plugin")
 @pytest.mark.requirement("agent-command-skills-snapshot")
 async def test_the_model_is_shown_the_skills_of_a_plugin_and_reads_one(tmp_path: Path) -> None:
@@ -64,8 +70,7 @@ async def test_the_model_is_shown_the_skills_of_a_plugin_and_reads_one(tmp_path:
         assert f"<location>{where}/SKILL.md</location>" in system
         assert system.index("## Tools") < system.index("<available_skills>") < system.index("## D")
         assert "Count a frog" not in system, "the text of a skill costs nothing until it is read"
-        status = await client.request("skills.status")
-        (skill,) = status["skills"]
+        (skill,) = await of_plugins(client)
         assert (skill["name"], skill["eligible"], skill["emoji"]) == ("count-frogs", True, "🐸")
         assert skill["requirements"]["bins"] == ["sh"]
         assert skill["missing"] == {"bins": [], "anyBins": [], "env": [], "config": [], "os": []}
@@ -122,11 +127,11 @@ async def test_a_plugin_that_is_removed_takes_its_skills_along(tmp_path: Path) -
         whole_gateway(home, Hooks(), config=given, model=model) as (application, at),
         GatewayClient(at) as client,
     ):
-        assert len((await client.request("skills.status"))["skills"]) == 1
+        assert len(await of_plugins(client)) == 1
         text = (home / "skerry.json").read_text()
         (home / "skerry.json").write_text(text.replace(f'["{folder}"]', "[]"))
         with anyio.fail_after(60):
-            while (await client.request("skills.status"))["skills"]:  # noqa: ASYNC110 - the gateway looks at the file each second
+            while await of_plugins(client):  # noqa: ASYNC110 - the gateway looks at the file each second
                 await anyio.sleep(0.05)
         assert application.context.plugins is not None
         assert dict(application.context.plugins.skills.plugins) == {}

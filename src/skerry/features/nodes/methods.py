@@ -258,7 +258,7 @@ def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:
 
 
 def skills_bins(call: Call, _params: NoParams) -> Json:
-    """Returns the programs that skills need; no skill needs one yet."""
+    """Returns the programs that a node may run for skills: none, since a skill gives no rights."""
     _self(call)
     return {"bins": []}
 
