@@ -20,6 +20,7 @@ from skerry.ports.tool import ToolContext
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.asking_tool import AskingTool
 from tests.support.core import Core, open_core, request
+from tests.support.openings import delivered, receive
 
 CALLS = "command-dispatch: tool\ncommand-tool: {tool}\n"
 
@@ -112,3 +113,18 @@ async def test_the_call_of_a_skill_has_the_rights_of_its_sender_only(tmp_path: P
         assert "denied by the rule" in await asked(core, listed)
         offered = replace(request("/frogs go", "group"), skills=("toads",))
         assert "Unknown command `/frogs`" in await asked(core, offered)
+
+
+async def test_a_person_on_a_platform_gives_the_command_within_their_rights(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path)
+    write(tmp_path, "newts", CALLS.format(tool="count"))
+    model, table = ScriptedModel(echo), CommandTable()
+    async with open_core(tmp_path, model, commands=table, tools=(Read(), Counting())) as core:
+        await receive(core, "/frogs here?", "m1", sender="alice")
+        await receive(core, "/newts", "m2", sender="alice")
+        texts = [text for _, text in await delivered(core)]
+        assert 'Use the skill "frogs" for this request' in texts[0]
+        assert "Unknown command `/newts`" in texts[1]
+        assert "read" not in [tool.name for tool in model.requests[0].request.tools]

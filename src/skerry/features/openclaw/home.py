@@ -34,7 +34,7 @@ _REASONS: Final = {
     "media": "files received over channels",
     "memory": "an index, which is rebuilt from the files in the workspaces",
     "sandboxes": "copies for sandboxes",
-    "skills": "skills for all agents; read each that you need, then copy its folder to ~/.skerry/skills",
+    "skills": "skills for all agents; read each that you need, then copy it to ~/.skerry/skills",
     "state": "internal state of the other gateway",
     "subagents": "internal state of the other gateway",
     "update-check.json": "internal state of the other gateway",
