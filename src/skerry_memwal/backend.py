@@ -108,9 +108,11 @@ class Backend:
                 text += f" {waiting} texts wait to be sent."
             return SlotStatus(is_ok=False, text=text, remedy=error.remedy, provider=PLUGIN)
         relayer.answered()
+        count = stats.memory_count
+        memories = "1 memory" if count == 1 else f"{count} memories"
         text = (
             f"{PLUGIN} works: {options.server_url} (version {health.version or 'unknown'}) has"
-            f" {stats.memory_count} memories in the namespace {namespace}{_suffix(options.mode)}."
+            f" {memories} in the namespace {namespace}{_suffix(options.mode)}."
         )
         remedy = ""
         if not health.write_ready:

@@ -180,7 +180,8 @@ async def _import(call: CliCall) -> int:
         call.write_json({"accepted": len(texts)})
     else:
         call.show(
-            f"Accepted: {len(texts)} texts. A text that is there already is not stored again."
+            f"Accepted {len(texts)} text{'s' * (len(texts) != 1)}."
+            " A text that the memory has already is not stored again."
         )
     return 0
 

@@ -48,6 +48,11 @@ class Memory(Protocol):
         ...
 
 
+def is_indexed(status: dict[str, Any]) -> bool:
+    """Returns true when the memory indexes files of the workspace, unlike the memory of a plugin."""
+    return status["backend"] in {"builtin", "qmd"}
+
+
 def empty_advice(workspace: str) -> str:
     """Returns the advice for an empty memory; `workspace` is "" if it is on another machine."""
     location = one_line(workspace) or "the agent's workspace"

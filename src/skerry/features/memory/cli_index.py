@@ -8,7 +8,7 @@ import anyio
 
 from skerry.cli.gateway import duration
 from skerry.cli.render import local_time, notice, one_line, show, show_json, styled, table
-from skerry.features.memory.cli_access import Memory, empty_advice, memory
+from skerry.features.memory.cli_access import Memory, empty_advice, is_indexed, memory
 from skerry.features.memory.cli_progress import Bar
 
 
@@ -25,7 +25,7 @@ async def _run(arguments: Namespace) -> int:
     if arguments.json:
         show_json(status)
     else:
-        _show(status, workspace)
+        show_status(status, workspace)
     return 0
 
 
@@ -62,7 +62,13 @@ def _backend(report: dict[str, Any]) -> str:
     return f", in the index of {backend}" if fallback or backend != "builtin" else ""
 
 
-def _show(status: dict[str, Any], workspace: str) -> None:
+def show_status(status: dict[str, Any], workspace: str) -> None:
+    """Prints a status: of an index its counts, of the memory of a plugin its own report."""
+    if not is_indexed(status):
+        show(table([("agent", status["agentId"]), ("backend", one_line(status["backend"]))]))
+        for note in status["notes"]:
+            show(one_line(note))
+        return
     if not status["files"]:
         show(empty_advice(workspace))
     at = status["indexedAt"]

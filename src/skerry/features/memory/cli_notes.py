@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
-from skerry.features.memory.cli_access import empty_advice, memory
+from skerry.features.memory.cli_access import empty_advice, is_indexed, memory
 from skerry.features.memory.cli_progress import Bar
 
 READ: Final = ("operator.read",)
@@ -25,12 +25,13 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     scopes = READ if arguments.action in {"search", "get", "unverified"} else WRITE
     method, params = request(arguments)
-    bar, files = Bar(), 0
+    bar, is_empty = Bar(), False
     async with memory(arguments, scopes) as (access, workspace):
         try:
             reply = await access.ask(method, params, bar)
             if arguments.action == "search" and not reply["results"]:
-                files = (await access.ask("memory.status", {}, bar))["files"]
+                status = await access.ask("memory.status", {}, bar)
+                is_empty = is_indexed(status) and not status["files"]
         finally:
             bar.end()
     if arguments.json:
@@ -39,7 +40,7 @@ async def _run(arguments: Namespace) -> int:
     if arguments.action == "search":
         _hits(reply)
         if not reply["results"]:
-            show(_NO_HITS if files else empty_advice(workspace))
+            show(empty_advice(workspace) if is_empty else _NO_HITS)
     else:
         _print(arguments.action, reply)
     return 0

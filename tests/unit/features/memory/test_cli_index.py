@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from skerry.features.memory.cli_access import synced
-from skerry.features.memory.cli_index import waiting
+from skerry.features.memory.cli_index import show_status, waiting
 from skerry.features.memory.cli_progress import bar
 from skerry.model.errors import GatewayRefusedError
 from skerry.model.memory import MemoryProgress
@@ -117,6 +117,14 @@ def test_what_waits_for_its_vectors_is_told_with_about_how_long() -> None:
         " computed in about 3 h 28 min. Index now: skerry memory index"
     )
     assert "get no vectors" in waiting({"notes": 0, "said": 1, "seconds": None})
+
+
+def test_the_memory_of_a_plugin_has_no_row_of_an_index_and_is_not_called_empty(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note = "memory-memwal works: it has 1 memory."
+    show_status({"agentId": "main", "backend": "memory-memwal", "files": 0, "notes": [note]}, "")
+    assert capsys.readouterr().out == f"agent    main\nbackend  memory-memwal\n{note}\n"
 
 
 def test_the_bar_says_how_fast_it_is_and_how_long_it_may_take() -> None:
