@@ -58,7 +58,10 @@ def install(source: Path, extensions: Path) -> Installed:
             )
         manifest = read_manifest(copy)
         if not (copy / MAIN).is_file() and manifest.process is None:
-            raise PluginError(f"{source} has no {MAIN}, so it is no plugin.", "Name its folder.")
+            folders = [file.parent.name for file in sorted(copy.glob(f"*/{MAIN}"))]
+            example = f", such as {source / folders[0]}" if folders and source.is_dir() else ""
+            remedy = f"Pass the folder that has {MAIN}{example}."
+            raise PluginError(f"{source} has no {MAIN}, so it is not a plugin.", remedy)
         plugin = manifest.id or name
         if re.fullmatch(ID_PATTERN, plugin) is None:
             raise PluginError(f"{plugin!r} is not a valid id.", "Rename the folder.")

@@ -129,3 +129,14 @@ def test_remove_takes_nothing_but_an_installed_plugin(tmp_path: Path, plugin: st
     (tmp_path / "state").mkdir()
     assert not remove(tmp_path / "extensions", plugin)
     assert (tmp_path / "state").exists()
+
+
+def test_a_folder_around_a_plugin_is_refused_with_the_name_of_the_folder_to_pass(
+    tmp_path: Path,
+) -> None:
+    plugin = tmp_path / "pond-plugin" / "pond"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text(MAIN)
+    with pytest.raises(PluginError, match="so it is not a plugin") as caught:
+        install(tmp_path / "pond-plugin", tmp_path / "extensions")
+    assert caught.value.remedy == f"Pass the folder that has __init__.py, such as {plugin}."

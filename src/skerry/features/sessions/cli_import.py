@@ -144,7 +144,11 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
             notice(f"{Path(outcome.file).name}: {one_line(line)}")
     if any(outcome.mine for outcome in outcomes):
         notice("User messages were imported as yours: your memory is used in these conversations.")
-    elif any(outcome.key and SessionKey.parse(outcome.key).is_owners for outcome in outcomes):
+    elif any(
+        outcome.key and SessionKey.parse(outcome.key).is_owners
+        for outcome in outcomes
+        if outcome.outcome != ImportOutcome.ALREADY_IMPORTED
+    ):
         notice(
             "User messages were imported as a stranger's, so memory is off there; if yours: --mine"
         )

@@ -122,7 +122,7 @@ async def _delete(client: GatewayClient, arguments: Namespace) -> None:
 
 
 async def _reset(client: GatewayClient, arguments: Namespace) -> None:
-    await _end(client, arguments, "sessions.reset", "begun anew")
+    await _end(client, arguments, "sessions.reset", "reset")
 
 
 async def _end(client: GatewayClient, arguments: Namespace, method: str, outcome: str) -> None:
