@@ -58,10 +58,9 @@ def install(source: Path, extensions: Path) -> Installed:
             )
         manifest = read_manifest(copy)
         if not (copy / MAIN).is_file() and manifest.process is None:
-            folders = [file.parent.name for file in sorted(copy.glob(f"*/{MAIN}"))]
-            example = f", such as {source / folders[0]}" if folders and source.is_dir() else ""
-            remedy = f"Pass the folder that has {MAIN}{example}."
-            raise PluginError(f"{source} has no {MAIN}, so it is not a plugin.", remedy)
+            raise PluginError(
+                f"{source} has no {MAIN}, so it is not a plugin.", _folder_to_pass(source)
+            )
         plugin = manifest.id or name
         if re.fullmatch(ID_PATTERN, plugin) is None:
             raise PluginError(f"{plugin!r} is not a valid id.", "Rename the folder.")
@@ -109,6 +108,12 @@ def _files(source: Path) -> Iterator[Path]:
             yield from _files(entry)
         elif entry.is_file():
             yield entry
+
+
+def _folder_to_pass(source: Path) -> str:
+    """Returns the remedy for a folder that may have the folder of a plugin inside."""
+    inner = next((file.parent for file in sorted(source.glob(f"*/{MAIN}"))), None)
+    return f"Pass the folder that has {MAIN}{f', such as {inner}' if inner else ''}."
 
 
 def _unpacked(wheel: Path, target: Path) -> str:

@@ -49,7 +49,7 @@ class Memory(Protocol):
 
 
 def is_indexed(status: dict[str, Any]) -> bool:
-    """Returns true when the memory indexes files of the workspace, unlike the memory of a plugin."""
+    """Returns true when the memory has an index of files; that of a plugin has none."""
     return status["backend"] in {"builtin", "qmd"}
 
 
