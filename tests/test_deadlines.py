@@ -37,6 +37,7 @@ WITHOUT: Final = {
     "features/webhooks/routes.py:Webhooks._start": "examines at most a megabyte of text",
     "features/mcp/call_result.py:result_of": "decodes at most four pictures of 2 MB",
     "features/mcp/mcp_server.py:McpServer.first_attempt": "within `WAIT_SECONDS` of `prepare`",
+    "features/mcp/mcp_server.py:McpServer._serve": "imports a module",
     "features/subagents/control.py:Control.send": "waits at most `WAIT_SECONDS`",
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,

@@ -10,7 +10,15 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.policy.effect import ToolEffect
-from skerry.policy.tool_names import CORE, GROUP, KNOWN_PLUGINS, PLUGIN_GROUP, PROFILES, expanded
+from skerry.policy.tool_names import (
+    CORE,
+    GROUP,
+    KNOWN_PLUGINS,
+    PLUGIN_GROUP,
+    PROFILES,
+    SERVERS,
+    expanded,
+)
 
 WILDCARD: Final = "*"
 _IMPLIED: Final = {"apply_patch": "exec"}
@@ -177,7 +185,10 @@ def _selects(entry: str, plugins: frozenset[str]) -> bool:
     if not names:
         return False
     tools = CORE | plugins | KNOWN_PLUGINS
-    return any(name in tools or name == PLUGIN_GROUP or _fits_any(name, tools) for name in names)
+    return any(
+        name in tools or name.startswith((PLUGIN_GROUP, SERVERS)) or _fits_any(name, tools)
+        for name in names
+    )
 
 
 def _fits_any(name: str, tools: frozenset[str]) -> bool:

@@ -9,6 +9,8 @@ from typing import Final
 
 GROUP: Final = "group:"
 PLUGIN_GROUP: Final = "group:plugins"
+SERVERS: Final = "mcp_"
+"""Beginning of the names of tools of MCP servers, which are known only while a gateway runs."""
 
 _GROUPS: Final = {
     "memory": ("memory_search", "memory_get", "memory_write", "memory_forget"),

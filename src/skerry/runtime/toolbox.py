@@ -112,7 +112,7 @@ class Toolbox(Mapping[str, Tool]):
             joined: Keys of further senders whose messages entered the run.
 
         """
-        tools = (*self.builtin.values(), *self.added.values())
+        tools = (*self.builtin.values(), *self.plugins.values())
         of_plugins = frozenset(tool.spec.name for tool in tools if plugin_of(tool))
         return tool_layers(config, caller, model, of_plugins, joined)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from skerry.infra.late import late
 
 if TYPE_CHECKING:
+    from skerry.features.mcp import config as config
     from skerry.features.mcp import mcp_server as mcp_server
     from skerry.features.mcp import sdk_client as sdk_client
 else:

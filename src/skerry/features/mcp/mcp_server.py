@@ -1,12 +1,13 @@
 """One MCP server: its connection, the trust in its tools, and its state."""
 
 import logging
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import anyio.to_thread
 from msgspec import Struct, field
 
 from skerry.features.mcp import tables
@@ -17,7 +18,8 @@ from skerry.features.mcp.tables import StoredTool
 from skerry.features.mcp.tool import McpTool
 from skerry.infra.backoff import Rest
 from skerry.infra.supervise import RESTARTS, Idle, first_of
-from skerry.model.errors import ToolError
+from skerry.model.errors import StateError, ToolError
+from skerry.policy.folding import visible
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import Unit, audit
 
@@ -29,7 +31,10 @@ logger = logging.getLogger(__name__)
 
 MAX_TIMEOUTS: Final = 2
 """Calls in a row without a result in time after which the connection is opened anew."""
-_starts: Final = count(1)
+RELIST_SECONDS: Final = 600.0
+"""Age of a list after which the tools are listed again before a call."""
+MISSING_SDK: Final = "the SDK is not installed: pip install 'skerry[mcp]', then restart the gateway"
+_MAX_REASON: Final = 300
 
 
 class ServerDownError(Exception):
@@ -58,12 +63,13 @@ class McpServer:
         self._rest = Rest(RESTARTS)
         self._timeouts = 0
         self._is_stopped = False
+        self._listed_at = 0.0
         self._tried = anyio.Event()
         """Set when the first attempt to list the tools has ended."""
         self._is_trying = False
         self._is_loaded = False
         self.is_listed = False
-        """True when a list of the tools is stored."""
+        """True when the tools were listed, now or by an earlier process."""
         self.stored: Sequence[StoredTool] = ()
         self.unusable: Sequence[str] = ()
         """Reasons why tools of the last list cannot be offered."""
@@ -103,7 +109,7 @@ class McpServer:
         """Starts the server in the background, unless it runs or must wait after a failure."""
         if not self._is_trying and self._rest.over(self._host.clock.now_ms()):
             self._is_trying = True
-            self._host.start(self._try, f"mcp list {self.name} {next(_starts)}")
+            self._host.start(self._try, f"mcp list {self.name} {secrets.token_hex(4)}")
 
     async def first_attempt(self) -> None:
         """Waits until the first attempt to list the tools has ended."""
@@ -122,6 +128,7 @@ class McpServer:
         """Ends the server for good."""
         self._is_stopped = True
         self.tools = {}
+        self._tried.set()
         if self._opened is not None:
             self._opened.stop.set()
 
@@ -144,7 +151,7 @@ class McpServer:
 
     async def _open(self) -> "McpClient":
         opened = self._opened = _Opened()
-        self._host.start(partial(self._live, opened), f"mcp {self.name} {next(_starts)}")
+        self._host.start(partial(self._live, opened), f"mcp {self.name} {secrets.token_hex(4)}")
         try:
             with anyio.fail_after(self.settings.start_timeout_seconds):
                 await opened.ready.wait()
@@ -164,26 +171,29 @@ class McpServer:
         try:
             await first_of(partial(self._serve, opened), opened.stop.wait)
         except Exception as error:  # noqa: BLE001 - a server fails in any way; the state has the reason
-            self.reason = sdk_client.reason_of(error)
+            self.reason = self._host.redact(reason_of(error))
         finally:
             if self._opened is opened:
                 self._opened = None
             opened.client = None
             self._pause(anyio.current_time() - began)
             opened.ready.set()
+            self._tried.set()
 
     async def _serve(self, opened: _Opened) -> None:
         """Connects, lists the tools, and serves calls until the connection is idle.
 
         Raises:
-            Exception: the server cannot be reached, or ended; see `sdk_client.reason_of`.
+            Exception: the server cannot be reached, or ended; see `reason_of`.
         """
+        await anyio.to_thread.run_sync(_import_sdk)
         async with sdk_client.connect(self.settings, self._host) as client:
             await self._accept(await client.listing())
             opened.idle = Idle(self.settings.idle_seconds)
             opened.client = client
             self.reason = ""
             opened.ready.set()
+            self._tried.set()
             logger.info("mcp server %s: %d tools", self.name, len(self.tools))
             await first_of(opened.idle.over, client.ended.wait)
             if client.ended.is_set():
@@ -197,14 +207,26 @@ class McpServer:
         rest = Rest(RESTARTS) if lived > RESTARTS.cap else self._rest
         self._rest = rest.after_failure(self._host.clock.now_ms())
 
-    async def refresh(self) -> None:
-        """Lists the tools of the open connection again.
+    async def test(self) -> None:
+        """Lists the tools now, also while the server rests after a failure.
 
         Raises:
             ServerDownError: the server cannot be reached.
         """
-        client = await self.connected()
-        await self._accept(await client.listing())
+        self._rest = Rest(RESTARTS)
+        await self._refresh(await self.connected())
+
+    async def _refresh(self, client: "McpClient") -> None:
+        seconds = self.settings.start_timeout_seconds
+        try:
+            with anyio.fail_after(seconds):
+                await self._accept(await client.listing())
+        except TimeoutError:
+            raise ServerDownError(f"it did not list its tools within {seconds:g} s") from None
+        except StateError:
+            raise
+        except Exception as error:  # a server fails in any way
+            raise ServerDownError(self._host.redact(reason_of(error))) from error
 
     async def _accept(self, listing: "tuple[Sequence[ListedTool], Sequence[str]]") -> None:
         """Stores a list; the first one is trusted, later ones only where they are the same."""
@@ -223,7 +245,8 @@ class McpServer:
             return rows
 
         self._put(await self._host.store.write(write))
-        self._is_loaded = True
+        self._is_loaded = self.is_listed = True
+        self._listed_at = anyio.current_time()
 
     def _note(
         self, unit: Unit, before: Mapping[str, StoredTool], rows: Sequence[StoredTool]
@@ -296,8 +319,8 @@ class McpServer:
     async def _call(self, tool: ListedTool, arguments: dict[str, Any]) -> "McpResult":
         try:
             client = await self.connected()
-            if client.is_stale:
-                await self.refresh()
+            if client.is_stale or anyio.current_time() - self._listed_at > RELIST_SECONDS:
+                await self._refresh(client)
         except ServerDownError as error:
             raise ToolError(f"The MCP server {self.name} is not available: {error}.") from error
         if not self.trusts(tool):
@@ -322,6 +345,21 @@ class McpServer:
             and row.trusted is not None
             and row.trusted.digest == tool.digest
         )
+
+
+def _import_sdk() -> None:
+    """Imports the SDK, which takes half a second, in a thread."""
+    sdk_client.connect  # noqa: B018 - imports the module
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns the reason of a failed connection; of several errors the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ModuleNotFoundError):
+        return MISSING_SDK
+    text = " ".join(visible(str(error)).split())[:_MAX_REASON] or type(error).__name__
+    return text.rstrip(".")
 
 
 def merged(

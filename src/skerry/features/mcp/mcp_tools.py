@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from skerry.features.mcp.config import McpConfig
+from skerry.features.mcp.late import config as sections
 from skerry.features.mcp.late import mcp_server
 from skerry.model.caller import Caller
 from skerry.policy.decide import Actor
+from skerry.policy.tool_names import SERVERS
 from skerry.ports.tool import Tool
 from skerry.sdk.tool_host import ToolHost
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from skerry.config.root import Config
     from skerry.features.mcp.mcp_server import McpServer
 
+FEATURE: Final = "mcp"
+"""Name of the feature, and of its section."""
 WAIT_SECONDS: Final = 15.0
 """Time for which a run waits at most for the first list of servers; they start concurrently."""
-PREFIX: Final = "mcp_"
-"""Beginning of the names of all tools of servers."""
 
 
 def make(host: ToolHost) -> "McpTools":
@@ -62,7 +63,9 @@ class McpTools:
         if config is self._config:
             return
         self._config = config
-        section = config.own_section(McpConfig)
+        section = None
+        if FEATURE in config.model_fields_set:
+            section = config.own_section(sections.McpConfig)
         enabled = {
             name: settings
             for name, settings in (section.servers.items() if section else ())
@@ -91,4 +94,4 @@ class McpTools:
         if Actor.of(caller).acts_for_owner:
             return True
         guests = self._host.config().tool_rules(caller.key.agent).guests
-        return any(name.startswith(PREFIX) for name in guests)
+        return any(name.startswith(SERVERS) for name in guests)

@@ -4,14 +4,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from skerry.features.mcp.config import McpConfig
+from skerry.features.mcp.late import config as sections
 from skerry.features.mcp.late import mcp_server
 from skerry.features.mcp.listed_tool import offered_names
-from skerry.features.mcp.mcp_tools import McpTools
+from skerry.features.mcp.mcp_tools import FEATURE, McpTools
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
-
-FEATURE: Final = "mcp"
 
 
 class ServerParams(Params):
@@ -50,7 +48,7 @@ def _server(call: Call, name: str) -> "mcp_server.McpServer":
 async def mcp_list(call: Call, _params: NoParams) -> Json:
     """Returns the configured servers with their state, without secrets."""
     source = _source(call)
-    section = call.context.config().own_section(McpConfig)
+    section = call.context.config().own_section(sections.McpConfig)
     rows: list[Json] = []
     for name, settings in section.servers.items() if section else ():
         server = source.servers.get(name)
@@ -86,7 +84,7 @@ async def mcp_test(call: Call, params: ServerParams) -> Json:
     server = _server(call, params.server)
     await server.load()
     try:
-        await server.refresh()
+        await server.test()
     except mcp_server.ServerDownError as error:
         raise RefusedError(
             f"The MCP server {server.name} cannot be used: {error}.",

@@ -97,7 +97,7 @@ class McpClient:
                 raise ToolError(
                     "The MCP server ended during the call, which may have had an effect."
                 ) from error
-            raise ToolError(f"The MCP server refused the call: {_shown(str(error))}") from error
+            raise ToolError(f"The MCP server refused the call: {shown(str(error))}") from error
         except ValidationError as error:
             raise ToolError("The result of the MCP server is not valid.") from error
         except (
@@ -105,7 +105,7 @@ class McpClient:
             ValueError,
             OSError,
         ) as error:  # of the SDK: a result that fits no schema
-            raise ToolError(f"The call failed: {_shown(str(error))}") from error
+            raise ToolError(f"The call failed: {shown(str(error))}") from error
         if not isinstance(result, mcp_types.CallToolResult):
             raise ToolError("The MCP server asks for input of a person, which is not supported.")
         return await call_result.result_of(result, self._settings.max_result_chars)
@@ -135,7 +135,7 @@ async def connect(settings: McpServerConfig, host: ToolHost) -> AsyncGenerator[M
     """Opens a connection for the block.
 
     Raises:
-        Exception: the server cannot be reached or started; see `reason_of`.
+        Exception: the server cannot be reached or started; see `mcp_server.reason_of`.
     """
     for logger in _LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -170,13 +170,6 @@ async def connect(settings: McpServerConfig, host: ToolHost) -> AsyncGenerator[M
         raise
 
 
-def reason_of(error: BaseException) -> str:
-    """Returns the reason of a failed connection; of several errors the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = _shown(str(error)) or type(error).__name__
-    return text.rstrip(".")
-
-
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """Returns the beginning of a text of a server, on one line."""
     return " ".join(visible(text).split())[:_MAX_REASON]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.features.mcp import program_transport
+from skerry.features.mcp import mcp_server, program_transport
 from skerry.features.mcp.tool import McpTool
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ToolError
@@ -152,6 +153,29 @@ async def test_a_server_that_is_down_delays_one_run_only_and_rests_between_attem
         with anyio.fail_after(60):
             await server.connected()
         assert (server.state, server.reason, len(script.pids)) == ("connected", "", 2)
+
+
+async def test_without_the_sdk_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "skerry.features.mcp.sdk_client", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    script = Script(tmp_path / "s.json", tool("echo"))
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        assert await prepared(hosts) == set()
+        assert "pip install 'skerry[mcp]'" in hosts.source.servers["small"].reason
+        assert hosts.source.problems == [f"MCP server small: {mcp_server.MISSING_SDK}."]
+
+
+async def test_a_test_of_the_owner_does_not_wait_for_the_end_of_a_pause(tmp_path: Path) -> None:
+    script = Script(tmp_path / "s.json", start="exit")
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        await prepared(hosts)
+        script.write(tool("echo"))
+        server = hosts.source.servers["small"]
+        with anyio.fail_after(60):
+            await server.test()
+        assert set(hosts.source.tools) == {"mcp_small_echo"}
 
 
 async def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
