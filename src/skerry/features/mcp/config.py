@@ -122,10 +122,10 @@ class McpServerConfig(Section):
 
     @property
     def shown(self) -> str:
-        """Returns the command line or the address, without query and secrets."""
+        """Returns the program or the origin; arguments and paths may have secrets."""
         if self.target is not None:
-            return self.target.url.partition("?")[0]
-        return " ".join((self.command or "", *self.args))
+            return f"{self.target.scheme}://{self.target.authority}"
+        return f"{self.command} …" if self.args else self.command or ""
 
 
 def _servers(value: dict[str, McpServerConfig]) -> dict[str, McpServerConfig]:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,22 @@ async def test_a_call_ends_at_its_limit_and_a_server_that_hangs_is_started_again
         await ended(script.pids[0])
         script.write(tool("hang"))
         assert (await called(hosts, "mcp_small_hang", tmp_path)).text == "done"
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server_and_the_next_call_works(
+    tmp_path: Path,
+) -> None:
+    script = Script(tmp_path / "s.json", tool("hang"), calls={"hang": "hang"})
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        await prepared(hosts)
+        async with anyio.create_task_group() as run:
+            run.start_soon(partial(called, hosts, "mcp_small_hang", tmp_path))
+            await until(lambda: "tools/call" in script.log)
+            run.cancel_scope.cancel()
+        script.write(tool("hang"))
+        assert (await called(hosts, "mcp_small_hang", tmp_path)).text == "done"
+    assert "notifications/cancelled" in script.log
+    assert len(script.pids) == 1
 
 
 async def test_a_server_that_dies_in_a_call_fails_the_call_and_starts_for_the_next(
