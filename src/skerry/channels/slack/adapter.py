@@ -312,7 +312,7 @@ def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
         elements = [
             {
                 "type": "button",
-                "action_id": f"skerry-{number}-{position}",
+                "action_id": wire.button_id(part.to.peer.kind, number, position),
                 "text": {"type": "plain_text", "text": button.label[:75]},
                 "value": button.command[:2000],
             }

@@ -22,6 +22,7 @@ CHANNEL: Final = ChannelId("slack")
 _KINDS: Final = {"im": PeerKind.DIRECT, "mpim": PeerKind.GROUP, "group": PeerKind.GROUP}
 _TEXT_SUBTYPES: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that a person wrote."""
+_BUTTON: Final = re.compile(rf"skerry-({PeerKind.GROUP}|{PeerKind.CHANNEL})-\d+-\d+")
 _STAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 
 
@@ -76,6 +77,7 @@ class Action(Struct, frozen=True):
 
     value: str = ""
     action_ts: str = ""
+    action_id: str = ""
 
 
 class Identified(Struct, frozen=True):
@@ -215,11 +217,10 @@ def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | 
     if act.type != "block_actions" or not act.actions or not act.actions[0].value:
         return None
     action, channel = act.actions[0], act.channel.id
-    kind = PeerKind.DIRECT if channel.startswith("D") else PeerKind.CHANNEL
     return InboundMessage(
         CHANNEL,
         account,
-        Peer(kind, channel),
+        Peer(_button_kind(action, channel), channel),
         act.user.id,
         action.value,
         f"act:{action.action_ts}",
@@ -230,6 +231,19 @@ def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | 
         team_id=act.team.id,
         sent_at=now,
     )
+
+
+def button_id(kind: PeerKind, row: int, position: int) -> str:
+    """Returns the id of a button, with the kind of its conversation, which an event of it lacks."""
+    return f"skerry-{kind}-{row}-{position}"
+
+
+def _button_kind(action: Action, channel: str) -> PeerKind:
+    """Returns the kind of a button's conversation; by its id for a button without the kind."""
+    if channel.startswith("D"):
+        return PeerKind.DIRECT
+    named = _BUTTON.fullmatch(action.action_id)
+    return PeerKind(named[1]) if named is not None else PeerKind.CHANNEL
 
 
 def commanded(

@@ -151,6 +151,32 @@ async def test_a_part_is_found_again_by_its_metadata() -> None:
         assert await adapter.settle(part("never", number=1)) is Settlement.ABSENT
 
 
+@pytest.mark.parametrize(
+    ("channel", "kind"),
+    [
+        ("D1", PeerKind.DIRECT),
+        ("C1", PeerKind.CHANNEL),
+        ("C2", PeerKind.GROUP),
+        ("G1", PeerKind.GROUP),
+    ],
+)
+def test_a_button_is_of_the_conversation_that_its_message_is_in(
+    channel: str, kind: PeerKind
+) -> None:
+    def pressed(action_id: str) -> Peer:
+        action = wire.Action("/approve 1 deny", "1.2", action_id)
+        person = wire.Identified("U1")
+        act = wire.Interaction("block_actions", person, wire.Identified(channel), actions=(action,))
+        message = wire.pressed(act, AccountId("default"), 1)
+        assert message is not None
+        return message.peer
+
+    assert pressed(wire.button_id(kind, 0, 1)) == Peer(kind, channel)
+    earlier = PeerKind.DIRECT if channel == "D1" else PeerKind.CHANNEL
+    assert pressed("skerry-0-1") == Peer(earlier, channel)
+    assert pressed(wire.button_id(PeerKind.DIRECT, 0, 1)) == Peer(earlier, channel)
+
+
 async def test_a_button_comes_back_as_its_command() -> None:
     async with SlackServer() as server:
         adapter = opened(server)
