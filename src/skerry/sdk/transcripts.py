@@ -4,41 +4,18 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionId
-from skerry.model.message import CompactionMessage
-from skerry.runtime.conversation import foreign
-from skerry.sessions.summary import summary_message
-from skerry.store import Reader, Store, sessions, spoken_entries
+from skerry.runtime.foreign_entries import ForeignEntries
+from skerry.store import Reader, Store, spoken_entries
 from skerry.store.spoken_entries import SpokenRow
 
 __all__ = ("MAX_MESSAGES", "SpokenRow", "Transcripts")
 
 MAX_MESSAGES: Final = 1000
 """Limit of the messages that one call returns."""
-_MAX_SESSIONS: Final = 256
-"""Limit of the sessions whose foreign entries are known; the longest unread are dropped."""
-
-
-class _ForeignEntries(Struct):
-    """Entries of a session with text of others."""
-
-    last: int = 0
-    """Number of the last entry that was examined."""
-    numbers: list[int] = field(default_factory=list)
-
-    def read(self, reader: Reader, session_id: str) -> None:
-        """Examines the entries that are new."""
-        for entry in sessions.entries(reader, SessionId(session_id), limit=-1, after=self.last):
-            message = entry.message
-            if isinstance(message, CompactionMessage):
-                message = summary_message(message)
-            if foreign(message) is not None:
-                self.numbers.append(entry.seq)
-            self.last = entry.seq
 
 
 class Transcripts:
@@ -53,7 +30,7 @@ class Transcripts:
         self._dirty: set[str] | None = None
         """Sessions that changed; None before the first read, which numbers all sessions."""
         self._changed = anyio.Event()
-        self._foreign: dict[str, _ForeignEntries] = {}
+        self._foreign = ForeignEntries()
 
     async def latest(self) -> int:
         """Returns the number of the newest message: the cursor for a plugin that starts now.
@@ -90,19 +67,8 @@ class Transcripts:
 
     def _judged(self, reader: Reader, row: SpokenRow) -> SpokenRow:
         """Returns the row with `is_tainted`; each entry of a session is examined once."""
-        entries = self._foreign.setdefault(row.session_id, _ForeignEntries())
-        if entries.last < row.seq:
-            entries.read(reader, row.session_id)
-            self._foreign[row.session_id] = self._foreign.pop(row.session_id)
-            while len(self._foreign) > _MAX_SESSIONS:
-                self._foreign.pop(next(iter(self._foreign)), None)
-        if not entries.numbers or entries.numbers[0] > row.seq:
-            return row
-        session = sessions.get(reader, SessionId(row.session_id))
-        cleared = (session.settings.taint_cleared or 0) if session else 0
-        return replace(
-            row, is_tainted=any(cleared < number <= row.seq for number in entries.numbers)
-        )
+        session_id = SessionId(row.session_id)
+        return replace(row, is_tainted=self._foreign.is_tainted(reader, session_id, row.seq))
 
     async def wait(self, cursor: int) -> None:
         """Waits until there is a message with a number above `cursor`.

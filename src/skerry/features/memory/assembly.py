@@ -98,7 +98,7 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[MemoryParts]:
             builtin,
             chains,
             forgets,
-            MemorySearchService(memories, config, clock, forgets),
+            MemorySearchService(memories, config, clock, forgets, transcripts.is_tainted),
             LentEmbeddings(embedder),
         )
 

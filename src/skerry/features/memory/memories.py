@@ -20,8 +20,9 @@ from skerry.features.memory.index_settings import (
 )
 from skerry.features.memory.late import builtin, file_changes, index, transcript_markdown
 from skerry.infra.clock import Clock
-from skerry.model.ids import AgentId
+from skerry.model.ids import AgentId, SessionId
 from skerry.model.memory import TrackedConversation, Utterance
+from skerry.runtime.foreign_entries import ForeignEntries
 from skerry.store import Store, no_fault, utterances
 
 if TYPE_CHECKING:
@@ -105,6 +106,12 @@ class StoredTranscripts(Struct, frozen=True):
     """Conversations of one state directory. Implements `ports.memory.TranscriptSource`."""
 
     store: Store
+    _foreign: ForeignEntries = field(default_factory=ForeignEntries)
+
+    async def is_tainted(self, session_id: str) -> bool:
+        """Returns whether a session has text of others that the owner has not cleared."""
+        name = SessionId(session_id)
+        return await self.store.read(lambda reader: self._foreign.is_tainted(reader, name))
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         """Returns the agent's conversations with a message since then (ms); no deleted ones."""

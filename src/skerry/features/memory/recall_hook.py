@@ -11,13 +11,15 @@ from typing import Final
 
 from skerry.features.memory.citations import citation
 from skerry.features.memory.context_filter import flat, is_in_context
+from skerry.features.memory.late import transcript_markdown
 from skerry.features.memory.results import WIDER, clamped, is_foreign
 from skerry.features.memory.service import MemorySearchService
 from skerry.model.errors import SkerryError
-from skerry.model.memory import KnownMessages, MemoryHit, MemoryQuestion
+from skerry.model.memory import KnownMessages, MemoryHit, MemoryQuestion, MemorySource
 from skerry.policy.decide import OTHER_PEOPLE
 from skerry.policy.fences import marks, neutral
 from skerry.policy.injection import scan
+from skerry.runtime.conversation import taint
 from skerry.sdk.hooks import PromptChange, PromptDraft
 
 logger = logging.getLogger(__name__)
@@ -56,10 +58,28 @@ async def recall(service: MemorySearchService, draft: PromptDraft) -> PromptChan
         for hit in answer.hits
         if not all(is_in_context(line, context_text) for line in hit.text.splitlines())
         and not is_foreign(hit.path, hit.text)
+        and await _is_own(service, hit, draft)
     ]
     excerpts = clamped(hits, question.text, limits, cites=False)
     text = fenced(excerpts, draft.context_bytes)
     return PromptChange(prepend_context=text) if text else None
+
+
+async def _is_own(service: MemorySearchService, hit: MemoryHit, draft: PromptDraft) -> bool:
+    """Returns whether a passage may be added to the prompt without tainting the run.
+
+    A passage of another session with text of others may repeat that text. `memory_search` finds it,
+    and its result taints the run.
+    """
+    if hit.source is not MemorySource.SESSIONS or taint(draft.messages):
+        return True
+    folder = transcript_markdown.SESSIONS
+    session_id = hit.path.removeprefix(folder).removesuffix(".md")
+    if hit.path != f"{folder}{session_id}.md":
+        return False  # the session is unknown, as in an answer of QMD
+    if session_id == draft.context.session_id:
+        return True  # its summary has the origin of what it summarised
+    return service.is_tainted is not None and not await service.is_tainted(session_id)
 
 
 def fenced(passages: Iterable[tuple[MemoryHit, str]], max_bytes: int) -> str:

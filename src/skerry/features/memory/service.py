@@ -1,6 +1,6 @@
 """Queries the memories within a time limit, and returns only what the caller may see."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -101,6 +101,8 @@ class MemorySearchService(Struct, frozen=True):
     clock: Clock
     forgets: Forgets | None = None
     """Service that erases; None if this service cannot erase."""
+    is_tainted: Callable[[str], Awaitable[bool]] | None = None
+    """Returns whether a session, by its id, has text of others; None if that is unknown."""
 
     def limits(self, agent: AgentId) -> QmdLimits:
         """Returns the limits of an answer."""

@@ -28,6 +28,7 @@ from tests.support.core import open_core
 from tests.support.memory import GROUP, OWNER, STRANGER, Place, held, place
 
 ASKED = "When do I see the dentist?"
+KEY = str(OWNER.key)
 
 
 def mine(text: str) -> message.UserMessage:
@@ -121,6 +122,32 @@ async def test_nothing_is_recalled_where_somebody_else_was_heard(tmp_path: Path)
     here = place(tmp_path, FakeBackend([hit()]))
     stranger = message.UserMessage((message.TextBlock("hi"),), 0)
     assert await recalled(here, draft(messages=(stranger, mine(ASKED)))) == ""
+
+
+@pytest.mark.abuse(124)
+async def test_passages_of_another_session_with_text_of_others_are_not_added_to_an_untainted_run(
+    tmp_path: Path,
+) -> None:
+    talk = [
+        hit(f"sessions/{name}.md", f"{name} says the dentist is in Mill Road", session=KEY)
+        for name in ("s", "clean", "tainted")
+    ]
+    foreign = hit("qmd/talks/x.md", "unknown says the dentist is in Hill Road", session=KEY)
+    here = place(tmp_path, FakeBackend([*talk, foreign]))
+
+    async def is_tainted(session_id: str) -> bool:
+        return session_id != "clean"
+
+    service = replace(here.service, is_tainted=is_tainted)
+
+    async def names(asked: PromptDraft) -> list[str]:
+        change = await recall(service, asked)
+        text = (change.prepend_context or "") if change else ""
+        return re.findall("(\\w+) says", text)
+
+    assert await names(draft()) == ["s", "clean"]
+    page = message.UserMessage((message.TextBlock("page"),), 0, Origin.WEB)
+    assert await names(draft(messages=(page, mine(ASKED)))) == ["s", "clean", "tainted", "unknown"]
 
 
 async def test_a_memory_that_fails_leaves_the_prompt_as_it_is(tmp_path: Path) -> None:
