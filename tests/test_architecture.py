@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from scripts.requirements import ROOT
+from skerry.infra.features import FEATURES
 
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = ROOT / "src" / "skerry"
@@ -49,3 +50,11 @@ def test_one_module_starts_child_processes() -> None:
         if STARTS.search(file.read_text("utf-8")) and not file.is_relative_to(SOURCE / "testing")
     }
     assert starting == {"skerry/infra/process.py", "skerry/infra/child_scope.py"}
+
+
+def test_features_with_tables_declare_what_a_restore_and_an_erasure_read() -> None:
+    features = [feature for feature in FEATURES if feature.tables]
+    assert features
+    for feature in features:
+        for attribute in ("STEPS", "KEPT", "TEXTS"):
+            assert isinstance(feature.load(f"tables:{attribute}"), tuple), feature.name

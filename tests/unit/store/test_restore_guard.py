@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from skerry.features.cron import tables
+from skerry.features.mcp import tables as mcp_tables
+from skerry.features.mcp.listed_tool import ListedTool
+from skerry.features.mcp.tables import StoredTool
 from skerry.model import message
 from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
 from skerry.model.ids import SessionId, SessionKey
@@ -314,3 +317,21 @@ def pending(approval_id: str) -> StoredApproval:
     return StoredApproval(
         approval_id, ApprovalState.PENDING, "f", None, view, NOW, NOW + EXPIRES_MS
     )
+
+
+async def test_a_tool_of_a_server_that_is_held_stays_held_after_a_restore(tmp_path: Path) -> None:
+    backup = await backed_up_before(tmp_path)
+    known, present = (ListedTool("t", text, {}, text) for text in ("known", "changed"))
+    held = [StoredTool("changed", known, present), StoredTool("new", None, present)]
+    async with open_store(tmp_path / DATABASE) as store:
+        for tool in held:
+            await store.write(partial(mcp_tables.put, server="s", tool=tool))
+    restore(tmp_path, backup, NOW)
+    async with open_store(tmp_path / DATABASE) as store:
+        assert await store.read(lambda reader: mcp_tables.stored(reader, "s")) == held
+
+
+async def backed_up_before(state_dir: Path) -> Backup:
+    """Returns a backup of a new database."""
+    async with open_store(state_dir / DATABASE):
+        return backups.create(state_dir, BackupKind.MANUAL, NOW)

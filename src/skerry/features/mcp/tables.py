@@ -19,6 +19,8 @@ STEPS: Final = (
     ) WITHOUT ROWID
     """,
 )
+KEPT: Final = ("mcp_tools",)
+"""A restored backup brings no tool back that the owner does not trust."""
 TEXTS: Final = ()
 """The texts are of servers; an erasure reads this."""
 
