@@ -12,8 +12,9 @@ from skerry.features.mcp import checks
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import ClientError
 from skerry.ports.checks import Level
-from tests.support.cli import run_command_text
-from tests.support.mcp import Script, tool
+from skerry.sdk.features import Installation
+from tests.support.cli import run_command, run_command_text
+from tests.support.mcp import Script, config_of, tool
 from tests.support.whole import whole_gateway
 
 SCOPES = ("operator.admin", "operator.read", "operator.write")
@@ -88,3 +89,55 @@ def test_a_program_is_added_with_its_options_before_or_after_the_name(
     assert '"command": "npx"' in text
     assert "${TOKEN}" in text
     assert "secret" not in text
+
+
+async def test_the_commands_list_the_servers_and_trust_only_with_a_confirmation(
+    tmp_path: Path,
+) -> None:
+    script, home = Script(tmp_path / "s.json", tool("echo")), tmp_path / "state"
+    config = {"mcp": {"servers": {"small": script.server}}}
+    async with (
+        whole_gateway(home, Hooks(), config=config) as (_, address),
+        GatewayClient(address, scopes=SCOPES) as client,
+    ):
+        await client.request("mcp.test", {"server": "small"})
+        script.write(tool("echo", "Another text."))
+        reach = ("--url", address.url, "--token", str(address.token))
+        environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+
+        async def told(*words: str) -> tuple[int, str]:
+            done = await run_command("mcp", *words, *reach, environ=environ)
+            return done.returncode, (done.stdout + done.stderr).decode()
+
+        code, text = await told("tools", "small")
+        assert (code, text.splitlines()[1].split()[:3]) == (0, ["mcp_small_echo", "trusted", "ask"])
+        code, text = await told("trust", "small")
+        assert code == 1
+        assert "before: Does it." in text
+        assert "now:    Another text." in text
+        assert "Pass --yes" in text
+        code, text = await told("list")
+        assert code == 0
+        assert "skerry mcp trust small" in text
+        assert str(script.path) not in text
+        assert (await told("trust", "small", "--yes"))[1].endswith("Trusted: echo.\n")
+
+
+async def test_the_doctor_names_a_missing_program_and_what_runs_without_a_question(
+    tmp_path: Path,
+) -> None:
+    servers = {
+        "gone": {"command": "no-such-program"},
+        "open": {"command": sys.executable, "autoApprove": ["*"]},
+        "plain": {"url": "http://10.0.0.7/mcp", "headers": {"X-Key": "secret"}},
+        "off": {"command": "x", "enabled": False},
+    }
+    installation = Installation(tmp_path, {"PATH": "/usr/bin"}, config_of(tmp_path, servers))
+    found = [(check.level, check.message) for check in await checks.servers(installation)]
+    assert [level for level, _ in found] == [
+        *(Level.FAILURE, Level.WARNING, Level.WARNING, Level.OK),
+    ]
+    assert "no-such-program" in found[0][1]
+    assert "without approval" in found[1][1]
+    assert "without encryption" in found[2][1]
+    assert await checks.servers(Installation(tmp_path, {}, config_of(tmp_path, {}))) == []
