@@ -24,6 +24,16 @@ _SERVER_NAME: Final = 128
 _HASH: Final = 8
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _TEXTS: Final = frozenset({"description", "title", "$comment"})
+_POISONS: Final = {
+    "tag": re.compile(r"</?\s*(important|system|instructions?|secret|hidden)\s*>", re.IGNORECASE),
+    "secrecy": re.compile(
+        r"\b(do\s+not|don't|never|without)\s+"
+        r"(mention|mentioning|tell|telling|inform|informing|reveal|revealing|show|showing)\b",
+        re.IGNORECASE,
+    ),
+    "key-file": re.compile(r"~/\.\w|\bid_(rsa|ed25519)\b|/etc/(passwd|shadow)|\bmcp\.json\b"),
+}
+"""Patterns of descriptions that make a model read files, or hide from its owner what it does."""
 _DROPPED: Final = frozenset({"$schema", "$id", "$comment"})
 
 
@@ -67,7 +77,16 @@ def listed(fields: Mapping[str, Any]) -> ListedTool:
     annotations = fields.get("annotations")
     reads = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
     texts = "\n".join((description, *_texts(parameters)))
-    return ListedTool(name, description, parameters, _digest(fields), reads, scan(texts).matches)
+    return ListedTool(name, description, parameters, _digest(fields), reads, suspicions(texts))
+
+
+def suspicions(text: str) -> tuple[str, ...]:
+    """Returns the names of patterns of instructions that a description of a tool does not need.
+
+    The score alone is not enough: it also flags descriptions that tell when to use a tool.
+    """
+    own = [name for name, pattern in _POISONS.items() if pattern.search(text)]
+    return tuple(dict.fromkeys([*own, *(name for name in scan(text).matches if name != "model")]))
 
 
 def offered_names(server: str, names: Iterable[str]) -> dict[str, str]:
