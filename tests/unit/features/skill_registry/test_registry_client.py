@@ -181,7 +181,7 @@ async def test_the_well_known_file_names_the_address_of_the_api() -> None:
             server.discovery = {field: server.url}
             async with connected(server) as client:
                 assert await client.search("x", 1) == ()
-        for base in ("http://192.0.2.1", "file:///etc", f"{server.url[:-1]}9"):
+        for base in ("http://192.0.2.1", "file:///etc", "http://127.0.0.1:1"):
             server.discovery = {"apiBase": base}
             async with connected(server, TOKEN) as client:
                 with pytest.raises(RegistryError, match=r"without https|invalid address"):
