@@ -149,3 +149,17 @@ class SkillSet(Struct, frozen=True):
                 if skill.is_offered and (names is None or skill.name in names)
             ]
         )
+
+    def folders(self, names: tuple[str, ...] | None = None) -> tuple[Path, ...]:
+        """Returns the folders of the skills that a run may use, by itself or by their commands.
+
+        Those in a workspace are left out. `names` restricts the skills; None is all.
+        """
+        return tuple(
+            skill.folder
+            for skill in self.skills
+            if skill.is_eligible
+            and (skill.is_listed or skill.is_invocable)
+            and skill.tier is not Tier.WORKSPACE
+            and (names is None or skill.name in names)
+        )

@@ -53,6 +53,9 @@ class SandboxSpec(Struct, frozen=True):
     closed: tuple[Path, ...] = ()
     """Absolute paths below `workspace` that are read-only inside. Paths that do not exist are
     closed too: nothing can be created there."""
+    skills: tuple[Path, ...] = ()
+    """Folders of skills outside of `workspace`, without links: read-only inside, at the same path.
+    Each is opened for the command, which does not start if one is not the folder of a skill."""
     is_tainted: bool = False
     """True for a run that has read text of other people: the memory and the files that a prompt
     reads are then read-only inside, too."""

@@ -346,6 +346,7 @@ class Exec:
         cwd = WORKDIR / self._cwd(params, context).relative_to(
             root.resolve() if params.workdir else root
         )
+        names = context.request.skills if context.request is not None else None
         spec = SandboxSpec(
             argv=(*INSIDE, params.command),
             workspace=root,
@@ -356,6 +357,7 @@ class Exec:
             cwd=cwd,
             listens=params.listens,
             pty=terminal,
+            skills=self._host.skills(caller.key.agent).folders(names),
         )
         return self._sandbox.open(spec)
 

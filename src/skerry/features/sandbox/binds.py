@@ -1,7 +1,7 @@
-"""Host folders that the configuration binds into sandboxes, opened and checked a second time.
+"""Host folders that are bound into sandboxes: those of the configuration, and those of skills.
 
-`policy.binds` checks the text first; this module checks the real path. A mount uses the opened
-descriptor, so that a later link changes nothing.
+`policy.binds` checks the text of the configuration first; this module checks the real path. A mount
+uses the opened descriptor, so that a later link changes nothing.
 """
 
 import os
@@ -9,12 +9,19 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from skerry.config.protected import Protected
 from skerry.config.root import Config
 from skerry.features.sandbox.stage import Mount
 from skerry.model.errors import SandboxError
+from skerry.model.skill import SKILL_MD
 from skerry.policy.binds import SECRETS, Bind, BindError, parsed, refused
+from skerry.ports.sandbox import WORKDIR
+
+_TAKEN: Final = (WORKDIR, *map(PurePosixPath, ("/dev", "/proc", "/sys")))
+"""Folders inside in which no mount point can be made."""
+_SKILL: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def opened(
@@ -40,6 +47,32 @@ def opened(
         if isinstance(error, OSError):
             message = f"The sandbox cannot bind {error.filename}: {error.strerror}."
         raise SandboxError(message, "Correct sandbox.docker.binds.") from error
+    return mounts
+
+
+def opened_skills(folders: Sequence[Path], guard: Protected) -> list[Mount]:
+    """Returns a read-only mount of each folder of a skill at its own path; outer folders first.
+
+    The caller closes them with `close`. A folder whose path the sandbox uses is left out.
+
+    Raises:
+        SandboxError: a folder cannot be opened, is a link, has no SKILL.md, or contains files of
+            the gateway.
+    """
+    mounts: list[Mount] = []
+    for number, folder in enumerate(sorted(set(folders))):
+        if any(folder.is_relative_to(taken) for taken in _TAKEN):
+            continue
+        try:
+            descriptor = os.open(folder, _SKILL)
+            mounts.append(Mount(descriptor, str(folder), name=f"skill-{number}"))
+            _check_skill(folder, descriptor, guard)
+        except (BindError, OSError) as error:
+            close(mounts)
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            message = f"The sandbox cannot show the skill in {folder}: {reason}."
+            remedy = "Correct the folder, or disable the skill in skills.entries."
+            raise SandboxError(message, remedy) from error
     return mounts
 
 
@@ -71,6 +104,19 @@ def _check(bind: Bind, descriptor: int, roots: Sequence[PurePosixPath], guard: P
     reason = reason or _gateway_reason(real, guard, writes=bind.is_writable)
     if reason:
         raise BindError(f"{bind.source} leads to {real}: {reason}.")
+
+
+def _check_skill(folder: Path, descriptor: int, guard: Protected) -> None:
+    """Checks the opened folder of a skill. Raises `BindError` or `OSError`."""
+    real = Path(f"/proc/self/fd/{descriptor}").readlink()
+    if real != folder:
+        raise BindError(f"it leads to {real}")
+    if not stat.S_ISREG(os.stat(SKILL_MD, dir_fd=descriptor, follow_symlinks=False).st_mode):
+        raise BindError(f"{SKILL_MD} is not a file")
+    protected = (guard.state, *guard.configuration, *guard.workspaces)
+    inner = next((path for path in protected if path.is_relative_to(real)), None)
+    if inner is not None:
+        raise BindError(f"it contains {inner}, which belongs to the gateway")
 
 
 def _within(real: Path, descriptor: int) -> str:

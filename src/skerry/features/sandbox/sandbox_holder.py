@@ -274,7 +274,9 @@ class Sandboxes:
         mounted.callback(opened.close)
         bound = binds.opened(granted.settings.docker.binds, config, guard, self._host.environ)
         mounted.callback(binds.close, bound)
-        return [*opened.mounts, *bound], opened
+        skills = binds.opened_skills(spec.skills, guard)
+        mounted.callback(binds.close, skills)
+        return [*opened.mounts, *bound, *skills], opened
 
 
 def _writable_folder(granted: Granted) -> Path:

@@ -1,11 +1,13 @@
 """The gate of the tool `exec`: taint, folders, and what an approval is bound to."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import pytest
+from msgspec.structs import replace
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
@@ -16,10 +18,12 @@ from skerry.features.exec.sources import recorded
 from skerry.features.exec.tool import Exec
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
-from skerry.model.errors import ToolError
-from skerry.model.ids import AgentId, SessionKey
+from skerry.model.errors import SandboxError, ToolError
+from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
+from skerry.model.run import RunRequest
+from skerry.model.skill import Skill, SkillSet, Tier
 from skerry.policy.decide import Actor
 from skerry.policy.effect import ToolEffect
 from skerry.policy.file_records import FileRecord, FileRecords
@@ -212,3 +216,54 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
         assert len(text) < most + 100
     assert output.take_new().endswith("49999\n")
     assert output.take_new() == ""
+
+
+async def test_a_command_inside_gets_the_folders_of_the_skills_that_its_run_may_use(
+    tmp_path: Path,
+) -> None:
+    def skill(name: str, tier: Tier, **more: Any) -> Skill:
+        return Skill(name, "D.", Path("/skills", name), tier=tier, **more)
+
+    skills = SkillSet(
+        (
+            skill("own", Tier.WORKSPACE),
+            skill("a", Tier.MANAGED),
+            skill("b", Tier.BUNDLED, is_listed=False),
+            skill("c", Tier.PLUGIN),
+            skill("off", Tier.MANAGED, off="skills.allowBundled"),
+            skill("unmet", Tier.EXTRA, unmet=(("bins", ("x",)),)),
+            skill("closed", Tier.EXTRA, is_listed=False, is_invocable=False),
+        )
+    )
+    specs: list[SandboxSpec] = []
+
+    class Recording(Everywhere):
+        def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[SandboxProcess]:
+            specs.append(spec)
+            raise SandboxError("no sandbox", "none")
+
+    parsed = Config.model_validate({"state_dir": tmp_path, "path": tmp_path / "skerry.json"})
+    request = RunRequest(RunId("r"), OWNER.key, "count", origin=Origin.OWNER)
+    async with open_store(tmp_path / DATABASE) as store, anyio.create_task_group() as tasks:
+
+        def begin(work: Callable[[], Awaitable[None]], name: str) -> None:
+            async def run() -> None:
+                await work()
+
+            tasks.start_soon(run, name=name)
+
+        host = ToolHost(
+            config=lambda: parsed,
+            store=store,
+            environ={},
+            clock=FakeClock(),
+            skills=lambda _: skills,
+            start=begin,
+        )
+        exec_tool = Exec(host, Recording(), Registry(host.start, host.clock, lambda: 60_000))
+        for names in (None, ("a", "own")):
+            asking = replace(request, skills=names)
+            context = ToolContext(RootedFolder(tmp_path), caller=OWNER, request=asking)
+            with anyio.fail_after(60), pytest.raises(ToolError, match="no sandbox"):
+                await exec_tool.run({"command": "ls"}, context)
+    assert [[path.name for path in spec.skills] for spec in specs] == [["a", "b", "c"], ["a"]]

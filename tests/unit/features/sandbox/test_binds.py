@@ -103,3 +103,65 @@ async def test_a_folder_is_read_only_unless_it_is_given_for_writing(
     assert "Read-only" in output
     assert (tmp_path / "free" / "new").exists()
     assert [path.name for path in given.iterdir()] == ["file"]
+
+
+def skill(path: Path) -> Path:
+    """Makes the folder of a skill with a script."""
+    path.mkdir(parents=True)
+    (path / "SKILL.md").write_text("---\nname: frogs\n---\n")
+    (path / "count.sh").write_text("echo three frogs\n")
+    return path
+
+
+def opened_skills(tmp_path: Path, *folders: Path) -> list[str]:
+    """Opens the folders of skills; returns their paths inside."""
+    config = check({}, state_dir=tmp_path / "state", path=tmp_path / "state" / "c.json")[0]
+    mounts = binds.opened_skills(folders, protected(config))
+    binds.close(mounts)
+    assert not any(mount.is_writable for mount in mounts)
+    return [mount.target for mount in mounts]
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_only_the_folder_of_a_skill_itself_is_shown(tmp_path: Path) -> None:
+    frogs = skill(tmp_path / "state" / "skills" / "frogs")
+    inner = skill(frogs / "small")
+    taken = Path("/workspace/frogs")
+    assert opened_skills(tmp_path, inner, frogs, taken, frogs) == [str(frogs), str(inner)]
+    (frogs.parent / "link").symlink_to(frogs)
+    (frogs.parent / "empty").mkdir()
+    around = tmp_path / "SKILL.md"
+    around.write_text("")
+    before = descriptors()
+    for path in (frogs.parent / "link", frogs.parent / "empty", frogs.parent / "none", tmp_path):
+        with pytest.raises(SandboxError, match=f"cannot show the skill in {path}: "):
+            opened_skills(tmp_path, frogs, path)
+    (tmp_path / "above").symlink_to(frogs.parent)
+    with pytest.raises(SandboxError, match="it leads to"):
+        opened_skills(tmp_path, tmp_path / "above" / "frogs")
+    assert descriptors() == before, "a refusal closes what was opened"
+
+
+@pytest.mark.anyio
+async def test_a_command_runs_the_script_of_a_skill_and_sees_no_other_file_of_the_state(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    (state / "workspace").mkdir(parents=True)
+    frogs, toads = skill(state / "skills" / "frogs"), skill(state / "skills" / "toads")
+    tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap"}}}}
+    config = check(tree, state_dir=state, path=state / "skerry.json")[0]
+    sandbox = open_sandbox(SandboxHost(lambda: config, {}))
+    text = f"sh {frogs}/count.sh; touch {frogs}/new; ls {state} {toads}"
+    argv = ["/bin/sh", "-c", f"{text} 2>&1"]
+    with anyio.fail_after(60):
+        spec = SandboxSpec(argv, state / "workspace", MAIN_AGENT, skills=(frogs,))
+        async with sandbox.open(spec) as process:
+            output = b"".join([part async for part in process.stdout]).decode()
+    assert output.startswith("three frogs\n")
+    assert "Read-only" in output
+    assert f"{state}:\nskills\n" in output
+    assert f"cannot access '{toads}'" in output
