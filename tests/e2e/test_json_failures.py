@@ -51,7 +51,10 @@ HERE = {
         "exec check",
         "routing explain",
         "security audit",
+        "mcp add",
         "service uninstall",
+        "skills check",
+        "skills list",
         "tools explain",
         "tools list",
     ),
@@ -75,14 +78,14 @@ def commands(parser: ArgumentParser | None = None) -> Iterator[ArgumentParser]:
 COMMANDS = {one.prog.removeprefix("skerry "): one for one in commands()}
 
 
-def words(name: str, given: str = "7") -> list[str]:
-    """Returns a command with all that it must be given."""
+def words(name: str, *options: str, given: str = "7") -> list[str]:
+    """Returns a command with these options and with all that it must be given."""
     needed = (
         [*one.option_strings[-1:], given]
         for one in COMMANDS[name]._actions
         if one.required or (not one.option_strings and one.nargs in {"?", "*"})
     )
-    return [*name.split(), *(word for some in needed for word in some), "--json"]
+    return [*name.split(), "--json", *options, *(word for some in needed for word in some)]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
@@ -117,7 +120,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_wrong_usage_is_told_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = run(capsys, *words(name), "--no-such-option")
+    code, told = run(capsys, *words(name, "--no-such-option"))
     assert code == 2
     assert is_failure(told)
 
@@ -153,7 +156,7 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
 ASKING = sorted(
     name
     for name, one in COMMANDS.items()
-    if name not in LEFT and any("--url" in action.option_strings for action in one._actions)
+    if name not in LEFT and any("--token" in action.option_strings for action in one._actions)
 )
 """Commands that ask a gateway."""
 

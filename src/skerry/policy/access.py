@@ -147,6 +147,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "resume": "sessions.restore",
         "retry": "chat.retry",
         "send": PATCH,
+        "skill": "chat.send",
         "status": "status",
         "stop": "chat.abort",
         "subagents": "chat.abort",

@@ -143,6 +143,9 @@ class Tool(Protocol):
 class ToolSource(Protocol):
     """Tools that may change while the gateway runs, such as those of other programs."""
 
+    is_active: bool
+    """Whether the configuration has such tools; nothing else is asked of a source without them."""
+
     @property
     def tools(self) -> Mapping[str, Tool]:
         """Returns the present tools by name. It is called for each request, so it must be cheap."""

@@ -81,7 +81,9 @@ async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -
     """
     if request.purpose is not Purpose.MESSAGE:
         return request
-    parsed = await with_skill(runtime, config, await _opened(runtime, config, request))
+    parsed = await _opened(runtime, config, request)
+    if parsed.text.startswith("/"):  # a text turn enters no module for nothing
+        parsed = await with_skill(runtime, config, parsed)
     if parsed.skill is not None and parsed.skill.tool:
         return parsed
     if parsed.opening is not None and not parsed.opening.done:

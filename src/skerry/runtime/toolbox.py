@@ -48,7 +48,8 @@ class Toolbox(Mapping[str, Tool]):
     @property
     def added(self) -> Mapping[str, Tool]:
         """Returns the tools of plugins and of sources."""
-        present = [tools for source in self.sources.values() if (tools := source.tools)]
+        active = [source for source in self.sources.values() if source.is_active]
+        present = [tools for source in active if (tools := source.tools)]
         if not present:
             return self.plugins
         return {name: tool for tools in (*present, self.plugins) for name, tool in tools.items()}
@@ -56,7 +57,8 @@ class Toolbox(Mapping[str, Tool]):
     async def prepare(self, caller: Caller) -> None:
         """Makes the tools of sources ready for a run of the caller."""
         for source in self.sources.values():
-            await source.prepare(caller)
+            if source.is_active:
+                await source.prepare(caller)
 
     def forget(self) -> None:
         """Drops the cached answers."""

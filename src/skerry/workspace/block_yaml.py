@@ -11,7 +11,7 @@ MAX_DEPTH: Final = 12
 _KEY: Final = re.compile(
     r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'#&*!|>%@`{}\[\],][^#\n]*?)[ \t]*:(?:[ \t]+(.*))?"
 )
-_COMMENT: Final = re.compile(r"(?:^|[ \t]+)#.*$")
+_COMMENT: Final = re.compile(r"(?:^|(?<=[ \t]))#.*$")
 _FORBIDDEN: Final = ("&", "*", "!", "|", ">", "%", "@", "`")
 _FLOW_ITEM: Final = re.compile(r"\"[^\"]*\"|'[^']*'|[^\"'{}\[\]&*!][^\"'{}\[\]]*")
 

@@ -9,6 +9,8 @@ from skerry.config.base import Section
 from skerry.config.memory import MemoryScope, ScopeRule
 from skerry.infra.features import FEATURES
 
+NEVER_EMPTY = {"McpServerConfig"}  # it needs a command or a URL
+
 
 def _below(section: type[Section]) -> Iterator[type[Section]]:
     for one in section.__subclasses__():
@@ -27,6 +29,7 @@ def _whole() -> list[type[Section]]:
         for one in sections
         if one.__module__.startswith(("skerry.config.", "skerry.features."))
         and not any(field.is_required() for field in one.model_fields.values())
+        and one.__name__ not in NEVER_EMPTY
     ]
 
 

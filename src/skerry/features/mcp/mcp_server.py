@@ -195,7 +195,7 @@ class McpServer:
             opened.ready.set()
             self._tried.set()
             logger.info("mcp server %s: %d tools", self.name, len(self.tools))
-            await first_of(opened.idle.over, client.ended.wait)
+            await first_of(partial(_withdraw_when_idle, opened), client.ended.wait)
             if client.ended.is_set():
                 raise ServerDownError(client.end_reason)
 
@@ -329,7 +329,7 @@ class McpServer:
                 f" until your owner trusts it: skerry mcp trust {self.name}"
             )
         opened = self._opened
-        if opened is None or opened.idle is None:
+        if opened is None or opened.client is not client or opened.idle is None:
             raise ToolError(f"The MCP server {self.name} has ended. Try again.")
         with opened.idle.use():
             outcome = await client.call(tool.name, arguments)
@@ -345,6 +345,13 @@ class McpServer:
             and row.trusted is not None
             and row.trusted.digest == tool.digest
         )
+
+
+async def _withdraw_when_idle(opened: _Opened) -> None:
+    """Waits until the connection is idle; the next call then opens another one."""
+    assert opened.idle is not None  # noqa: S101 - set before
+    await opened.idle.over()
+    opened.client = None  # before anything else runs: a call must not use what is being closed
 
 
 def _import_sdk() -> None:

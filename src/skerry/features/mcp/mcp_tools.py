@@ -40,6 +40,8 @@ class McpTools:
         self._config: Config | None = None
         self.servers: dict[str, McpServer] = {}
         """Enabled servers by name."""
+        self.is_active = False
+        self.follow()
         host.on_config_change(lambda _: self.follow())
 
     @property
@@ -77,6 +79,7 @@ class McpTools:
         for name, settings in enabled.items():
             if name not in self.servers:
                 self.servers[name] = mcp_server.McpServer(name, settings, self._host)
+        self.is_active = bool(self.servers)
 
     async def prepare(self, caller: Caller) -> None:
         """Reads the stored lists, and waits a limited time for servers without a list."""

@@ -13,6 +13,7 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -60,8 +61,7 @@ class _Rule(Struct, frozen=True):
     """Pattern that must match in the lines near the line."""
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+_pattern: Final = partial(re.compile, flags=re.IGNORECASE)
 
 
 _SHELL: Final = (

@@ -4,7 +4,6 @@ from typing import Final
 
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
-from skerry.policy.access import WRITE
 from skerry.runtime.skill_use import commands_of_skills
 from skerry.workspace.skill_commands import SKILL
 
@@ -35,7 +34,6 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
             accepts_arguments=True,
             listed=True,
             at_once=True,
-            scope=WRITE,
             arguments=(Argument("name", "name of the skill"), Argument("text", "the request")),
             category="tools",
         ),

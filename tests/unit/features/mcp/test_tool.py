@@ -99,6 +99,7 @@ async def test_an_approval_is_bound_to_the_version_of_the_tool_and_to_the_argume
 class Listed:
     """A source with one tool. Implements `ports.tool.ToolSource`."""
 
+    is_active = True
     problems: Sequence[str] = ()
 
     def __init__(self, tool: McpTool) -> None:

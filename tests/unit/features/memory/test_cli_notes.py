@@ -46,7 +46,7 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
         listed = await skerry(rig, "search", "dentist", "--json")
         assert json.loads(listed.stdout)["results"][0]["path"] == "memory/a.md"
         backend.hits = []
-        assert b"The memory is empty" in (await skerry(rig, "search", "dentist")).stdout
+        assert b"No hits" in (await skerry(rig, "search", "dentist")).stdout
         refused = await skerry(rig, "get", "USER.md")
         assert (refused.returncode, b"not in the memory" in refused.stderr) == (1, True)
 
