@@ -144,7 +144,7 @@ class ToolSource(Protocol):
     """Tools that may change while the gateway runs, such as those of other programs."""
 
     is_active: bool
-    """Whether the configuration has such tools; nothing else is asked of a source without them."""
+    """True while the configuration has such tools; otherwise nothing else is called."""
 
     @property
     def tools(self) -> Mapping[str, Tool]:
