@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+import anyio
 from msgspec import Struct, field
 
 from skerry.commands.table import CommandTable
@@ -114,6 +115,16 @@ class PendingLogin(Protocol):
         ...
 
 
+class InFlight(Struct):
+    """A running request with an idempotency key."""
+
+    digest: bytes
+    """Digest of its content."""
+    done: anyio.Event = field(default_factory=anyio.Event)
+    refusal: Exception | None = None
+    """Error that the client received."""
+
+
 class GatewayContext(Struct, frozen=True):
     """All services of methods and connections.
 
@@ -138,8 +149,8 @@ class GatewayContext(Struct, frozen=True):
     nodes: Nodes = field(default_factory=Nodes)
     hooks: Hooks = field(default_factory=Hooks)
     commands: CommandTable = field(default_factory=CommandTable)
-    in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """Running requests with an idempotency key: method, key, content."""
+    in_flight: dict[tuple[str, str], InFlight] = field(default_factory=dict)
+    """Running requests with an idempotency key, by method and key."""
     logins: dict[str, PendingLogin] = field(default_factory=dict)
     """Running logins to platforms, and unread outcomes, by id."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None

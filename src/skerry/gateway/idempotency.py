@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from skerry.gateway.context import InFlight
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Handler, OnceParams, RefusedError, no_effect
 from skerry.model.errors import KeyReusedError
@@ -31,7 +32,7 @@ def once(
         handler: Calls `call.effect(unit)` in the unit of its effect.
         first: True to store the key before the call, for a handler whose effect is not in the
             store; when the handler raises, it had no effect.
-        joins: True to pass a concurrent repeat to the handler; False to refuse it.
+        joins: True to let a concurrent repeat wait for the first response; False to refuse it.
 
     """
 
@@ -57,33 +58,44 @@ class _IdempotentHandler:
     async def carry_out(self, call: Call, params: OnceParams, key: str) -> Json:
         content = params.model_dump_json(exclude={"idempotency_key"}).encode()
         digest = hashlib.blake2b(content, digest_size=16).digest()
-        store, in_flight, name = call.context.store, call.context.in_flight, (self._method, key)
-        if name in in_flight:
-            _check(in_flight[name] == digest, key)
-            if self._joins:
-                return await self._handle(call, params)
-            raise self._refused("is being carried out", "IN_FLIGHT", retryable=True)
-        in_flight[name] = digest
+        in_flight, name = call.context.in_flight, (self._method, key)
+        if (first := in_flight.get(name)) is not None:
+            _check(first.digest == digest, key)
+            if not self._joins:
+                raise self._refused("is being carried out", "IN_FLIGHT", retryable=True)
+            await first.done.wait()
+            if first.refusal is not None:
+                raise first.refusal
+            return await self.carry_out(call, params, key)
+        running = in_flight[name] = InFlight(digest)
         try:
-            recorded = await store.read(lambda reader: idempotency_keys.find(reader, *name))
-            if recorded is not None:
-                _check(recorded.digest == digest, key)
-                return self._repeated(recorded)
-            effect = _using(*name, digest)
-            if self._first:
-                await store.write(effect)
-                effect = no_effect
-            try:
-                answer = await self._handle(replace(call, effect=effect), params)
-            except Exception:
-                if self._first:
-                    await store.write(lambda unit: idempotency_keys.free(unit, *name))
-                raise
-            encoded = msgspec.json.encode(answer)
-            await store.write(lambda unit: idempotency_keys.answer(unit, *name, encoded))
-            return answer
+            return await self._carry_out(call, params, key, digest)
+        except RefusedError as error:
+            running.refusal = error
+            raise
         finally:
             del in_flight[name]
+            running.done.set()
+
+    async def _carry_out(self, call: Call, params: OnceParams, key: str, digest: bytes) -> Json:
+        store, name = call.context.store, (self._method, key)
+        recorded = await store.read(lambda reader: idempotency_keys.find(reader, *name))
+        if recorded is not None:
+            _check(recorded.digest == digest, key)
+            return self._repeated(recorded)
+        effect = _using(*name, digest)
+        if self._first:
+            await store.write(effect)
+            effect = no_effect
+        try:
+            answer = await self._handle(replace(call, effect=effect), params)
+        except Exception:
+            if self._first:
+                await store.write(lambda unit: idempotency_keys.free(unit, *name))
+            raise
+        encoded = msgspec.json.encode(answer)
+        await store.write(lambda unit: idempotency_keys.answer(unit, *name, encoded))
+        return answer
 
     async def _handle(self, call: Call, params: OnceParams) -> Json:
         answer = self._handler(call, params)

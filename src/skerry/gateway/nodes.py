@@ -17,8 +17,6 @@ MAX_INVOCATIONS: Final = 256
 class Invocation(Struct):
     """A running command of a node."""
 
-    key: str
-    """The caller's idempotency key: a repeat waits for the same result."""
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Json] | None = None
     """Response of the node; None when it disconnected."""
@@ -43,14 +41,11 @@ class ConnectedNode(Struct):
     """Inventory that it sent later: skills, plugin tools, runners."""
     invocations: dict[str, Invocation] = field(default_factory=dict)
 
-    def begin(self, key: str) -> tuple[str, Invocation, bool]:
-        """Returns id, command and True for a new command, or False for one with the same key."""
-        for name, invocation in self.invocations.items():
-            if invocation.key == key:
-                return name, invocation, False
+    def begin(self) -> tuple[str, Invocation]:
+        """Adds a command; returns its id and the command."""
         name = str(uuid4())
-        invocation = self.invocations[name] = Invocation(key)
-        return name, invocation, True
+        invocation = self.invocations[name] = Invocation()
+        return name, invocation
 
     def send(self, event: str, payload: Json) -> None:
         """Sends an event to the node."""

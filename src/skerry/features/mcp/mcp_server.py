@@ -129,7 +129,12 @@ class McpServer:
         self._is_stopped = True
         self.tools = {}
         self._tried.set()
+        self._withdraw()
+
+    def _withdraw(self) -> None:
+        """Ends the connection; the next call opens another one, also while this one closes."""
         if self._opened is not None:
+            self._opened.client = None
             self._opened.stop.set()
 
     async def connected(self) -> "McpClient":
@@ -308,9 +313,9 @@ class McpServer:
                 return await self._call(tool, arguments)
         except TimeoutError:
             self._timeouts += 1
-            if self._timeouts >= MAX_TIMEOUTS and self._opened is not None:
+            if self._timeouts >= MAX_TIMEOUTS:
                 self._timeouts = 0
-                self._opened.stop.set()
+                self._withdraw()
             raise ToolError(
                 f"The MCP server {self.name} did not answer within {seconds:g} s."
                 " The call may have had an effect."

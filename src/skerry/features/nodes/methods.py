@@ -127,18 +127,15 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
     """Runs a command on a node and returns its result."""
     node = _may_invoke(call, params)
     timeout = params.timeout_ms or TIMEOUT_MS
-    name, invocation, fresh = node.begin(params.idempotency_key)
+    name, invocation = node.begin()
     try:
-        if fresh:
-            # Stored before the node receives it, so that a repeat after a crash does not run it
-            # again.
-            await call.context.store.write(call.effect)
-            node.send("node.invoke.request", _request(params, name, timeout))
+        # Stored before the node receives it, so that a repeat after a crash does not run it again.
+        await call.context.store.write(call.effect)
+        node.send("node.invoke.request", _request(params, name, timeout))
         with anyio.move_on_after(timeout / 1000) as deadline:
             await invocation.done.wait()
     finally:
-        if fresh:
-            node.invocations.pop(name, None)
+        node.invocations.pop(name, None)
     if deadline.cancelled_caught:
         raise RefusedError(
             "node invoke timed out", code=ErrorCode.UNAVAILABLE, details={"code": "TIMEOUT"}

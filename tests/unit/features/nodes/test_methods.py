@@ -1,15 +1,18 @@
 """Nodes: machines that connect to carry out commands."""
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from skerry.gateway.dispatch import MethodTable
 from skerry.policy import access
 from skerry.policy.access import Role
+from skerry.store import Unit
 from tests.support.device import REMOTE, Device
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected, dial
@@ -164,6 +167,37 @@ async def test_the_same_key_does_nothing_twice(rig: Rig) -> None:
         requests = [one for one in its.frames if one.get("event") == "node.invoke.request"]
     assert {one["id"] for one in answers} == {"a", "b"}
     assert all(one["ok"] for one in answers)
+    assert len(requests) == 1
+
+
+async def test_a_repeat_that_arrives_while_the_answer_is_stored_runs_nothing_again(
+    rig: Rig,
+) -> None:
+    device = Device()
+    begun, allowed = threading.Event(), threading.Event()
+
+    def holds_the_writer(_: Unit) -> None:
+        begun.set()
+        assert allowed.wait(60)
+
+    async with (
+        node(rig, device) as its,
+        connected(rig.url) as wire,
+        anyio.create_task_group() as tasks,
+    ):
+        request = {"type": "req", "method": "node.invoke", "params": ask(device)}
+        await wire.send({**request, "id": "a"})
+        asked = (await its.event("node.invoke.request"))["payload"]
+        tasks.start_soon(rig.store.write, holds_the_writer)
+        assert await anyio.to_thread.run_sync(begun.wait, 60)
+        await its.call("node.invoke.result", {"id": asked["id"], "nodeId": device.id, "ok": True})
+        await wire.send({**request, "id": "b"})
+        await wire.call("health")
+        allowed.set()
+        answers = [await wire.until(lambda frame: frame["type"] == "res") for _ in range(2)]
+        await its.call("node.invoke.result", {"id": "none", "nodeId": device.id, "ok": True})
+        requests = [one for one in its.frames if one.get("event") == "node.invoke.request"]
+    assert [one["ok"] for one in answers] == [True, True]
     assert len(requests) == 1
 
 
