@@ -83,6 +83,8 @@ def test_the_oldest_results_are_taken_out_until_the_rest_is_small_enough() -> No
     ]
     assert cleared == sorted(changed)
     assert cleared[0] == 2
+    calls = [getattr(messages[index], "tool_call_id", "") for index in cleared]
+    assert [changed[index].tool_call_id for index in cleared] == calls
     remaining = room - sum(size(messages[n]) - size(changed[n]) for n in changed)
     assert remaining < room * 0.5
     assert remaining + 4000 >= room * 0.5  # no more than needed
