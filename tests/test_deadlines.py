@@ -33,6 +33,7 @@ WITHOUT: Final = {
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/sandbox_network.py:proxied.serve": OWNER,
+    "gateway/idempotency.py:_IdempotentHandler.carry_out": "the first request has a limit",
     "features/webhooks/methods.py:webhooks_test": "examines at most a megabyte of text",
     "features/webhooks/routes.py:Webhooks._start": "examines at most a megabyte of text",
     "features/mcp/call_result.py:result_of": "decodes at most four pictures of 2 MB",

@@ -72,6 +72,7 @@ def test_nothing_is_shortened_below_the_soft_ratio() -> None:
 
 @pytest.mark.requirement("pruning-ratios")
 @pytest.mark.requirement("pruning-hard-clear")
+@pytest.mark.requirement("pruning-only-tool-results")
 def test_the_oldest_results_are_taken_out_until_the_rest_is_small_enough() -> None:
     messages = conversation(*(result("x" * 3900) for _ in range(20)))
     room = sum(map(size, messages))
