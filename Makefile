@@ -32,8 +32,8 @@ arch: setup ## Check which package may import which
 
 check: lint types arch ## Everything that needs no running: lint, types, arch
 
-test: setup ## Run the tests of units, ports and documents: 4 minutes on two cores (ARGS=tests/e2e runs those)
-	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder $(or $(ARGS),--ignore tests/e2e --ignore tests/property)
+test: setup ## Run the tests of units, ports and documents: 3 minutes on two cores (ARGS=tests/e2e runs those)
+	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 3)) --dist loadfile --no-loadscope-reorder $(or $(ARGS),--ignore tests/e2e --ignore tests/property)
 
 test-tools: setup ## Install what the tests with programs of others need: Chromium, Node packages, servers
 	@scripts/test-tools.sh

@@ -1,5 +1,6 @@
 """What every test shares: the event loop, the environment, the mark `full`."""
 
+import gc
 import os
 import shutil
 import signal
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if mark := item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(f"needs {mark.args[0]}: make test-all"))
+
+
+def pytest_collection_finish() -> None:
+    """Takes the thousands of collected tests out of what each garbage collection looks through."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

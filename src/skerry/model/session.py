@@ -17,8 +17,13 @@ _ID_BACK = pow(_ID_STEP, -1, _ID_MASK + 1)
 
 
 def entry_id(seq: int) -> str:
-    """Returns the id of entry `seq` of a session: 8 hex digits, distinct for 2**32 entries."""
-    return f"{seq * _ID_STEP & _ID_MASK:08x}"
+    """Returns the id of entry `seq` of a session: 8 hex digits, distinct for 2**32 entries.
+
+    Raises:
+        TypeError: If `seq` is not a number, as in a damaged row. Masking it before the
+            multiplication refuses text before Python repeats it to 2.6 GB.
+    """
+    return f"{(seq & _ID_MASK) * _ID_STEP & _ID_MASK:08x}"
 
 
 def entry_seq(name: str) -> int:

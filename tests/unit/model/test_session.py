@@ -1,5 +1,9 @@
 """The ids of transcript entries."""
 
+import tracemalloc
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,3 +21,14 @@ def test_every_entry_has_an_id_of_its_own(seq: int) -> None:
 
 def test_the_first_ids_are_known() -> None:
     assert [entry_id(seq) for seq in (1, 2, 3)] == ["9e3779b1", "3c6ef362", "daa66d13"]
+
+
+def test_text_of_a_damaged_row_is_refused_before_it_is_multiplied() -> None:
+    damaged: Any = "x"
+    tracemalloc.start()
+    try:
+        with pytest.raises(TypeError):
+            entry_id(damaged)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
