@@ -25,7 +25,7 @@ from skerry.testing.gateway import model_config
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 
 MINUTES: Final = 20
-MOST_MINUTES: Final = 240
+MAX_MINUTES: Final = 240
 WARM_MESSAGES: Final = 6400
 """Messages before the measurement, at full speed. Every conversation has then been compacted, so
 that each message searches the memory, and has more than 500 entries, from which on a conversation

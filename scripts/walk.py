@@ -43,7 +43,7 @@ TURNS: Final = 3
 """Minimum number of followed turns."""
 QUICK: Final = session_events.COLLECT_SECONDS
 """Seconds of a turn within which no work behind the answer begins; else more turns are followed."""
-MOST_TURNS: Final = 20
+MAX_TURNS: Final = 20
 SETTLE: Final = 0.5
 """Seconds behind the last event in which the work behind the answer is followed."""
 
@@ -111,7 +111,7 @@ async def followed(home: Path) -> Follower:
         await turn(wire, "first")
         await anyio.sleep(SETTLE)
         seconds: list[float] = []
-        while len(turns) < TURNS or (min(seconds) > QUICK and len(turns) < MOST_TURNS):
+        while len(turns) < TURNS or (min(seconds) > QUICK and len(turns) < MAX_TURNS):
             seconds.append(await _follow(follower, wire, str(len(turns))))
             turns.append((follower.entered, follower.behind))
             follower.entered, follower.behind = [], []

@@ -32,7 +32,7 @@ KEPT = {
     "SKERRY_UNITS",
 }
 
-MOST_SAID = 4000
+MAX_FAILURE_CHARS = 4000
 """Characters of a failure that are kept: its end has what replays it."""
 
 
@@ -104,7 +104,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _said(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
-    return f"{getattr(crash, 'message', '')}\n{report.longreprtext[-MOST_SAID:]}".strip()
+    return f"{getattr(crash, 'message', '')}\n{report.longreprtext[-MAX_FAILURE_CHARS:]}".strip()
 
 
 @pytest.fixture(autouse=True)

@@ -27,9 +27,9 @@ RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
     "features/exec/process_tool.py:ProcessSessions.source": "looks up records in memory",
-    "features/exec/sources.py:recorded": "at most `MOST_CHANGED` files are looked at",
+    "features/exec/sources.py:recorded": "at most `MAX_CHANGED_FILES` files are looked at",
     "features/exec/tool.py:Exec.source": "looks up records in memory",
-    "runtime/tool_calls.py:_run_tool": "at most `MOST_CHANGED` files are looked at",
+    "runtime/tool_calls.py:_run_tool": "at most `MAX_CHANGED_FILES` files are looked at",
     "runtime/tool_calls.py:_by_policy": "within the limit of `assessed`",
     "runtime/typing_indicator.py:TypingIndicator.run": OWNER,
     "features/sandbox/sandbox_network.py:proxied.serve": OWNER,

@@ -19,7 +19,7 @@ DECISIONS = ROOT / "docs" / "adr"
 ROW = re.compile(r"^\| `([a-z][A-Za-z]*(?:\.[A-Za-z.<>]+)?)` \|", re.MULTILINE)
 COMMAND = re.compile(r"^\| `skerry ([a-z ]+)`.*\| ([^|]*) \|$", re.MULTILINE)
 PARTS = ("Context", "Decision", "Alternatives", "Consequences", "Figures")
-MOST_LINES = 60
+MAX_LINES = 60
 
 
 def keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -74,7 +74,7 @@ def test_the_guide_lists_exactly_the_commands_and_their_options() -> None:
 def test_a_decision_has_its_parts_and_fits_a_page(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) == PARTS
-    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text.splitlines()) <= MAX_LINES
     assert f"({path.name})" in (DECISIONS / "README.md").read_text(encoding="utf-8")
 
 

@@ -11,10 +11,10 @@ import pytest
 from scripts.requirements import ROOT
 from scripts.shape import UNCLEAR, docstrings
 
-MOST_LINES = 400
-MOST_BYTES = 500_000
+MAX_LINES = 400
+MAX_BYTES = 500_000
 LONGER: dict[str, str] = {}
-"""Files that may be longer than `MOST_LINES`, each with the reason."""
+"""Files that may be longer than `MAX_LINES`, each with the reason."""
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
 TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
@@ -76,7 +76,7 @@ def test_python_files_say_first_what_they_are_are_short_and_mock_nothing() -> No
         tree = ast.parse(text)
         tested = name(path).startswith(("tests/", "bench/"))
         ours = name(path).startswith("src/")
-        long = len(text.splitlines()) > MOST_LINES and name(path) not in LONGER
+        long = len(text.splitlines()) > MAX_LINES and name(path) not in LONGER
         found = (
             opening(tree),
             "too long" * long,
@@ -128,7 +128,7 @@ def test_a_mock_is_found(text: str) -> None:
 
 def test_no_file_is_large() -> None:
     large = {name(path): path.stat().st_size for path in tracked()}
-    assert {one: size for one, size in large.items() if size > MOST_BYTES} == {}
+    assert {one: size for one, size in large.items() if size > MAX_BYTES} == {}
 
 
 def test_the_links_of_documents_lead_somewhere() -> None:

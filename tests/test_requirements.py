@@ -9,7 +9,7 @@ import pytest
 from scripts.requirements import MANIFEST, ROOT, MarkError, marks, rules, updated
 
 SEEDS = ROOT.parent / "shared" / "reference" / "seed-rules.toml"
-MOST_RULES_OF_A_TEST = 3
+MAX_RULES_OF_A_TEST = 3
 BUILT = {"main-path"}
 """Parts of the manifest that are no longer planned."""
 OURS = {"status", "tests", "deferred"}
@@ -82,7 +82,7 @@ def test_nothing_is_done_for_what_does_not_exist(table: dict[str, dict[str, Any]
 
 
 def test_no_test_proves_more_than_three_rules(found: dict[str, list[str]]) -> None:
-    crowded = {test: ids for test, ids in found.items() if len(ids) > MOST_RULES_OF_A_TEST}
+    crowded = {test: ids for test, ids in found.items() if len(ids) > MAX_RULES_OF_A_TEST}
     assert crowded == {}
 
 

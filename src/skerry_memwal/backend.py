@@ -10,9 +10,9 @@ from skerry_memwal.options import E2E, PLUGIN
 from skerry_memwal.outbox import Outbox
 from skerry_memwal.relayer import Relayer
 
-MOST_HITS: Final = 100
+MAX_HITS: Final = 100
 """Maximum number of memories of one recall."""
-MOST_RECALLS: Final = 40
+MAX_RECALLS: Final = 40
 """Limit on the recalls for a listing of a namespace."""
 
 
@@ -30,7 +30,7 @@ class Backend:
             MemoryBackendError: the server refused, or did not answer.
         """
         namespace = self._relayer.namespace(agent)
-        memories = await self._recall(agent, query, min(limit, MOST_HITS), namespace)
+        memories = await self._recall(agent, query, min(limit, MAX_HITS), namespace)
         return [
             Remembered(memory.blob_id, memory.text, memory.relevance, _time(memory.created_at))
             for memory in memories
@@ -55,9 +55,9 @@ class Backend:
             MemoryBackendError: the server refused, or did not answer.
         """
         removed = 0
-        for start in range(0, len(ids), MOST_HITS):
+        for start in range(0, len(ids), MAX_HITS):
             try:
-                part = ids[start : start + MOST_HITS]
+                part = ids[start : start + MAX_HITS]
                 removed += await self._relayer.client(agent).forget(part)
             except MemWalError as error:
                 raise _failed(error) from error
@@ -82,11 +82,11 @@ class Backend:
             raise _failed(error) from error
         by_id: dict[str, Recalled] = {}
         pending = [*queries, "user"]
-        for _ in range(MOST_RECALLS):
+        for _ in range(MAX_RECALLS):
             if not pending or (len(by_id) >= count and not queries):
                 break
             before = set(by_id)
-            for memory in await self._recall(agent, pending.pop(0), MOST_HITS, namespace):
+            for memory in await self._recall(agent, pending.pop(0), MAX_HITS, namespace):
                 by_id[memory.blob_id] = memory
             if len(by_id) >= count:
                 break

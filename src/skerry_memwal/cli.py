@@ -10,8 +10,8 @@ from typing import Any, Final
 from skerry.sdk.cli import CliCall
 from skerry_memwal.options import PLUGIN
 
-MOST_LINES: Final = 100_000
-MOST_FILE: Final = 64 * 1024 * 1024
+MAX_LINES: Final = 100_000
+MAX_FILE: Final = 64 * 1024 * 1024
 _REMAINS: Final = {
     "relayer": "A server gives texts only to queries; export on the server has all.",
     "e2e": "The others were stored in mode relayer or with another key; export them with these.",
@@ -194,13 +194,13 @@ def _texts(name: str) -> list[str]:
         ValueError: it is too large, or a line has no text.
     """
     if name == "-":
-        data = sys.stdin.read(MOST_FILE + 1)
+        data = sys.stdin.read(MAX_FILE + 1)
     else:
         with Path(name).open(encoding="utf-8") as file:
-            data = file.read(MOST_FILE + 1)
+            data = file.read(MAX_FILE + 1)
     lines = data.splitlines()
-    if len(data) > MOST_FILE or len(lines) > MOST_LINES:
-        raise ValueError(f"more than {MOST_FILE} characters or {MOST_LINES} lines; split it")
+    if len(data) > MAX_FILE or len(lines) > MAX_LINES:
+        raise ValueError(f"more than {MAX_FILE} characters or {MAX_LINES} lines; split it")
     texts = []
     for number, line in enumerate(lines, 1):
         row = json.loads(line) if line.strip() else {"text": ""}

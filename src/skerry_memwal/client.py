@@ -20,7 +20,7 @@ MAX_REPLY: Final = 4 * 1024 * 1024
 """Bytes of a reply."""
 MAX_ANALYZE: Final = 65_536
 """Bytes of a text to analyze; the server refuses a longer one."""
-_MOST_ERROR: Final = 200
+_MAX_ERROR: Final = 200
 _OK: Final = 200
 _MULTIPLE: Final = 300
 _TOO_MANY: Final = 429
@@ -322,4 +322,4 @@ def _error_text(body: bytes) -> str:
     except msgspec.MsgspecError:
         return ""
     text = tree.get("error", "") if isinstance(tree, dict) else ""
-    return text[:_MOST_ERROR] if isinstance(text, str) else ""
+    return text[:_MAX_ERROR] if isinstance(text, str) else ""

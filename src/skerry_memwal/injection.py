@@ -19,7 +19,7 @@ _ORDER: Final = re.compile(
 )
 
 
-MOST_CACHED: Final = 2_000
+MAX_CACHED: Final = 2_000
 """Characters of a text whose result is kept: prompts have the same memories again and again."""
 
 
@@ -27,7 +27,7 @@ def is_injection(text: str) -> bool:
     """Returns whether a text instructs a model; such a text is neither stored nor recalled."""
     if not text:
         return False
-    return _cached(text) if len(text) <= MOST_CACHED else _judged(text)
+    return _cached(text) if len(text) <= MAX_CACHED else _judged(text)
 
 
 def _judged(text: str) -> bool:

@@ -17,7 +17,7 @@ from skerry_memwal.relayer import Relayer
 
 READ: Final = "operator.read"
 WRITE: Final = "operator.write"
-MOST_TEXT: Final = 65_536
+MAX_TEXT: Final = 65_536
 
 
 class Params(BaseModel):
@@ -29,7 +29,7 @@ class Params(BaseModel):
     query: str = Field(default="", max_length=8000)
     """Text that `search` compares with."""
     limit: int = Field(default=5, ge=1, le=100)
-    text: str = Field(default="", max_length=MOST_TEXT)
+    text: str = Field(default="", max_length=MAX_TEXT)
     """Text that `remember` stores."""
     phrases: list[str] = Field(default_factory=list, max_length=20)
     """Words that `forget` erases."""

@@ -12,11 +12,11 @@ from skerry.sdk.errors import PluginError
 PLUGIN: Final = "memory-memwal"
 RECALL_SECONDS: Final = 3.0
 """Limit of a recall where `requestTimeoutMs` is not set."""
-MOST_RECALL_SECONDS: Final = 9.0
+MAX_RECALL_SECONDS: Final = 9.0
 """Limit of a recall in any case: the hook has ten seconds."""
 REQUEST_SECONDS: Final = 10.0
 """Limit of other requests where `requestTimeoutMs` is not set."""
-MOST_SECONDS: Final = 30.0
+MAX_SECONDS: Final = 30.0
 """Limit of any request of a plugin."""
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}")
@@ -65,13 +65,13 @@ class Options(Struct, frozen=True):
     def recall_seconds(self) -> float:
         """Returns the limit of a recall, in seconds."""
         limit_ms = self.request_timeout_ms
-        return RECALL_SECONDS if limit_ms is None else min(limit_ms / 1000, MOST_RECALL_SECONDS)
+        return RECALL_SECONDS if limit_ms is None else min(limit_ms / 1000, MAX_RECALL_SECONDS)
 
     @property
     def request_seconds(self) -> float:
         """Returns the limit of other requests, in seconds."""
         limit_ms = self.request_timeout_ms
-        return REQUEST_SECONDS if limit_ms is None else min(limit_ms / 1000, MOST_SECONDS)
+        return REQUEST_SECONDS if limit_ms is None else min(limit_ms / 1000, MAX_SECONDS)
 
     def keys_of(self, agent: str) -> Keys:
         """Returns the keys of an agent."""

@@ -14,9 +14,9 @@ from skerry_memwal.namespaces import agent_of
 from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import LEAST_PROMPT, block, instruction, units
 
-MOST_QUERY: Final = 8_000
+MAX_QUERY: Final = 8_000
 """Characters of a prompt in the query."""
-MOST_TEXTS: Final = 500
+MAX_TEXTS: Final = 500
 """Number of the latest texts of prompts that are stored, to recognise quotes of them."""
 
 
@@ -27,11 +27,11 @@ class PromptTexts:
         self._texts: OrderedDict[str, None] = OrderedDict()
 
     def add(self, texts: Sequence[str]) -> None:
-        """Adds texts; keeps the newest `MOST_TEXTS`."""
+        """Adds texts; keeps the newest `MAX_TEXTS`."""
         for text in texts:
             self._texts[text] = None
             self._texts.move_to_end(text)
-        while len(self._texts) > MOST_TEXTS:
+        while len(self._texts) > MAX_TEXTS:
             self._texts.popitem(last=False)
 
     def unquoted(self, text: str) -> str:
@@ -73,7 +73,7 @@ class Recall:
         if units(draft.prompt) < LEAST_PROMPT or not options.auto_recall or relayer.is_resting:
             return []
         try:
-            memories = await self._recalled(draft.prompt[:MOST_QUERY], agent, namespace)
+            memories = await self._recalled(draft.prompt[:MAX_QUERY], agent, namespace)
         except MemWalError as error:
             relayer.failed(error)
             relayer.logger.warning("memory-memwal: auto-recall failed: %s", error)

@@ -8,7 +8,7 @@ from skerry_memwal.namespaces import namespace_of
 from skerry_memwal.options import E2E, Keys, Options
 from skerry_memwal.signing import Signer
 
-MOST_FAILURES: Final = 3
+MAX_FAILURES: Final = 3
 """Failures in a row after which the server is left alone until the service reached it again."""
 
 
@@ -29,7 +29,7 @@ class Relayer:
     @property
     def is_resting(self) -> bool:
         """Returns whether the server failed so often that prompts do not wait for it."""
-        return self._failures >= MOST_FAILURES
+        return self._failures >= MAX_FAILURES
 
     def client(self, agent: str) -> Client:
         """Returns the client with the keys of an agent."""

@@ -24,14 +24,14 @@ from skerry_memwal.client import Accepted, Client, Fact, MemWalError, Recalled
 
 WIDTH: Final = 1536
 """Numbers of a vector on the wire; a shorter one is padded with zeros."""
-MOST_HITS: Final = 100
+MAX_HITS: Final = 100
 """Maximum number of hits of one request."""
-MOST_CHARACTERS: Final = 1000
+MAX_CHARACTERS: Final = 1000
 """Characters of one fact."""
-MOST_FACTS: Final = 20
+MAX_FACTS: Final = 20
 """Facts of one text."""
 PAGE: Final = 500
-MOST_PAGES: Final = 200
+MAX_PAGES: Final = 200
 """Limit on the pages of the list of memories."""
 AT_ONCE: Final = 4
 """Blobs that are fetched at the same time."""
@@ -99,7 +99,7 @@ class SealedClient(Client):
             MemWalError: the server refused or did not answer, or the text is not embedded.
         """
         embedded_query = await self._embedded([query], is_query=True)
-        hits = await self._near(embedded_query, min(MOST_HITS, limit * _WIDER), namespace)
+        hits = await self._near(embedded_query, min(MAX_HITS, limit * _WIDER), namespace)
         memories: list[Recalled] = []
         for start in range(0, len(hits), limit):
             if len(memories) >= limit:
@@ -119,10 +119,10 @@ class SealedClient(Client):
         """
         del key
         stored: list[Fact] = []
-        for fact in facts(_NUMBERED.sub("", text), _day(occurred_at))[:MOST_FACTS]:
-            blob_id, is_new = await self._store(fact[:MOST_CHARACTERS], namespace)
+        for fact in facts(_NUMBERED.sub("", text), _day(occurred_at))[:MAX_FACTS]:
+            blob_id, is_new = await self._store(fact[:MAX_CHARACTERS], namespace)
             if is_new:
-                stored.append(Fact(fact[:MOST_CHARACTERS], blob_id, blob_id))
+                stored.append(Fact(fact[:MAX_CHARACTERS], blob_id, blob_id))
         return stored
 
     async def remember(self, text: str, namespace: str, key: str = "") -> Accepted:
@@ -159,7 +159,7 @@ class SealedClient(Client):
     async def _rows(self, namespace: str) -> list[_Row]:
         owner, rows = (await self.stats(namespace)).owner, []
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             query = {"limit": str(PAGE)} | ({"updated_after": cursor} if cursor else {})
             path = f"/v1/owners/{quote(owner, safe='')}/memories?{urlencode(query)}"
             page = self._read(await self._signed("GET", path, None), _Page)

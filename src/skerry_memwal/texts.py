@@ -13,7 +13,7 @@ LEAST_PROMPT: Final = 10
 """UTF-16 units; a shorter prompt recalls nothing."""
 LEAST_CAPTURED: Final = 30
 """UTF-16 units; a shorter message is not captured."""
-MOST_EMOJI: Final = 3
+MAX_EMOJI: Final = 3
 _HEAD: Final = (
     "<memwal-memories>",
     "Relevant memories from long-term storage.",
@@ -101,4 +101,4 @@ def should_capture(text: str) -> bool:
         return False
     if _TRIGGERS.search(trimmed):
         return True
-    return _FILLERS.fullmatch(trimmed) is None and len(_EMOJI.findall(trimmed)) <= MOST_EMOJI
+    return _FILLERS.fullmatch(trimmed) is None and len(_EMOJI.findall(trimmed)) <= MAX_EMOJI

@@ -19,9 +19,9 @@ from skerry_memwal.texts import escaped
 P = TypeVar("P")
 LEAST_STORED: Final = 3
 """Characters; a shorter text is refused."""
-MOST_STORED: Final = 20_000
+MAX_STORED_CHARS: Final = 20_000
 """Characters of a text to store."""
-MOST_FOUND: Final = 50
+MAX_HITS: Final = 50
 SHOWN_FACTS: Final = 3
 _ELSEWHERE: Final = "the namespace {requested!r} is not that of this conversation, which is {own!r}"
 
@@ -30,14 +30,14 @@ class SearchParams(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `memory_search`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=2000)]
-    limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
+    limit: Annotated[int, Meta(ge=1, le=MAX_HITS)] = 5
     namespace: str | None = None
 
 
 class StoreParams(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `memory_store`."""
 
-    text: Annotated[str, Meta(max_length=MOST_STORED)]
+    text: Annotated[str, Meta(max_length=MAX_STORED_CHARS)]
     namespace: str | None = None
 
 

@@ -10,16 +10,16 @@ from starlette.requests import Request
 from .errors import ForbiddenError, RefusedError
 from .ports import WIDTH, Caller, Query, Sort, Weights
 
-MOST_TEXT: Final = 1_048_576
+MAX_TEXT: Final = 1_048_576
 """UTF-8 bytes of a text to remember."""
 
-MOST_ANALYZED: Final = 65_536
+MAX_ANALYZED: Final = 65_536
 """UTF-8 bytes of a text to analyze or embed, and of a question."""
 
-MOST_NAMESPACE: Final = 255
-MOST_ITEMS: Final = 20
-MOST_HITS: Final = 100
-MOST_WEIGHT: Final = 100.0
+MAX_NAMESPACE: Final = 255
+MAX_ITEMS: Final = 20
+MAX_HITS: Final = 100
+MAX_WEIGHT: Final = 100.0
 _LEAST_HALF_LIFE: Final = 1e-6
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ def parse(request: Request, body: bytes, kind: type[T]) -> T:
         raise ShapeError(400, "Failed to parse the request body as JSON") from None
 
 
-def text(value: str, name: str, max_bytes: int = MOST_TEXT) -> str:
+def text(value: str, name: str, max_bytes: int = MAX_TEXT) -> str:
     """Returns a text that is not blank and has at most `most` bytes."""
     if not value.strip():
         raise RefusedError(f"{name} cannot be empty")
@@ -172,8 +172,8 @@ def size(value: str) -> int:
 
 def namespace(value: str, caller: Caller) -> str:
     """Returns a namespace that the caller may use. Raises `RefusedError` and `ForbiddenError`."""
-    if not 1 <= size(value) <= MOST_NAMESPACE:
-        raise RefusedError(f"namespace must have 1 to {MOST_NAMESPACE} bytes")
+    if not 1 <= size(value) <= MAX_NAMESPACE:
+        raise RefusedError(f"namespace must have 1 to {MAX_NAMESPACE} bytes")
     if caller.namespaces is not None and value not in caller.namespaces:
         raise ForbiddenError("this key has no right to the namespace")
     return value
@@ -181,22 +181,22 @@ def namespace(value: str, caller: Caller) -> str:
 
 def key(value: str | None) -> str | None:
     """Returns an idempotency key of 1 to 255 bytes, or None."""
-    if value is not None and not 1 <= size(value) <= MOST_NAMESPACE:
-        raise RefusedError(f"idempotency_key must have 1 to {MOST_NAMESPACE} bytes")
+    if value is not None and not 1 <= size(value) <= MAX_NAMESPACE:
+        raise RefusedError(f"idempotency_key must have 1 to {MAX_NAMESPACE} bytes")
     return value
 
 
 def limit(value: int) -> int:
-    """Returns a number of hits from 1 to `MOST_HITS`."""
+    """Returns a number of hits from 1 to `MAX_HITS`."""
     if value < 1:
         raise RefusedError("limit must be at least 1")
-    return min(value, MOST_HITS)
+    return min(value, MAX_HITS)
 
 
 def listed(values: Sequence[Any], name: str) -> Sequence[Any]:
-    """Returns a list of 1 to `MOST_ITEMS` values."""
-    if not 1 <= len(values) <= MOST_ITEMS:
-        raise RefusedError(f"{name} must have 1 to {MOST_ITEMS} entries, not {len(values)}")
+    """Returns a list of 1 to `MAX_ITEMS` values."""
+    if not 1 <= len(values) <= MAX_ITEMS:
+        raise RefusedError(f"{name} must have 1 to {MAX_ITEMS} entries, not {len(values)}")
     return values
 
 
@@ -221,7 +221,7 @@ def weights(body: WeightsBody | None) -> Weights:
         "importance": body.importance,
     }
     for name, value in named.items():
-        if not (math.isfinite(value) and 0 <= value <= MOST_WEIGHT):
+        if not (math.isfinite(value) and 0 <= value <= MAX_WEIGHT):
             raise RefusedError(f"scoring_weights.{name} must be a number from 0 to 100")
     days = body.recency_half_life_days
     if not math.isfinite(days) or (body.recency > 0 and days < _LEAST_HALF_LIFE):
@@ -236,7 +236,7 @@ def question(body: RecallBody | AskBody, caller: Caller) -> Query:
     return Query(
         namespace=namespace(body.namespace, caller),
         limit=limit(body.limit),
-        text=text(words, name, MOST_ANALYZED),
+        text=text(words, name, MAX_ANALYZED),
         weights=weights(body.scoring_weights),
         sort=body.sort if isinstance(body, RecallBody) else "relevance",
     )

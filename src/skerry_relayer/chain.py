@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import msgspec
 
-MOST_BYTES: Final = 65_536
+MAX_BYTES: Final = 65_536
 """Longest body of a Sui read."""
 
-MOST_OBJECTS: Final = 50
+MAX_OBJECTS: Final = 50
 """Ids in one `sui_multiGetObjects`, as on Sui."""
 
 
@@ -30,7 +30,7 @@ def answer(body: bytes, package_id: str) -> dict[str, Any]:
     match call.method, call.params:
         case "sui_getObject", [str(object_id), *_]:
             return _result(call.id, _object(object_id, package_id))
-        case "sui_multiGetObjects", [list(ids), *_] if len(ids) <= MOST_OBJECTS:
+        case "sui_multiGetObjects", [list(ids), *_] if len(ids) <= MAX_OBJECTS:
             return _result(call.id, [_object(object_id, package_id) for object_id in ids])
         case (("sui_getObject" | "sui_multiGetObjects"), _):
             return _failure(call.id, -32602, "Invalid params")

@@ -19,7 +19,7 @@ from skerry_relayer.sqlite_files import connect, migrate
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = tuple[Any, ...]
-_MOST_UNITS: Final = 200
+_MAX_UNITS: Final = 200
 """Units that share one transaction."""
 _READERS: Final = 3
 
@@ -161,7 +161,7 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
         """Runs in the writing thread until None is put."""
         while (first := self._jobs.get()) is not None:
             batch, is_last = [first], False
-            while len(batch) < _MOST_UNITS:
+            while len(batch) < _MAX_UNITS:
                 try:
                     following = self._jobs.get_nowait()
                 except Empty:

@@ -8,8 +8,8 @@ from skerry_recall.statements import dated, folded, importance, statements
 
 from .ports import Fact
 
-MOST_FACTS: Final = 20
-MOST_CHARACTERS: Final = 1000
+MAX_FACTS: Final = 20
+MAX_CHARACTERS: Final = 1000
 """Characters of one fact."""
 
 
@@ -29,7 +29,7 @@ class Extractor(Protocol):
     async def extract(
         self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
-        """Returns facts of `text` that are not in `memories`, at most `MOST_FACTS`.
+        """Returns facts of `text` that are not in `memories`, at most `MAX_FACTS`.
 
         Dates that count from the time of the conversation are resolved when `occurred_at` is given.
         Raises `DownError` when a model is needed and does not answer.
@@ -58,8 +58,8 @@ class Rules:
             if folded(resolved) in known_texts:
                 continue
             known_texts.add(folded(resolved))
-            facts.append(Fact(resolved[:MOST_CHARACTERS], importance(sentence)))
-            if len(facts) == MOST_FACTS:
+            facts.append(Fact(resolved[:MAX_CHARACTERS], importance(sentence)))
+            if len(facts) == MAX_FACTS:
                 break
         return facts
 

@@ -12,7 +12,7 @@ from .sessions import Certificate, CertificateError
 from .sessions import verify as verify_certificate
 from .signatures import RejectedError, Signed
 
-MOST_BODY: Final = 2 * 1024 * 1024
+MAX_BODY: Final = 2 * 1024 * 1024
 """Bytes of a signed request."""
 
 BODY_SECONDS: Final = 30.0
@@ -63,7 +63,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 async def admit(relayer: Relayer, request: Request) -> Admitted:
     """Returns the caller and body of a signed request. Raises `RejectedError` and `DownError`."""
     signed = Signed.read(request.headers.items(), relayer.clock())
-    body = await read_body(request, MOST_BODY)
+    body = await read_body(request, MAX_BODY)
     try:
         signed.verify(request.method, target_of(request), body)
         account = await _account(relayer, signed)

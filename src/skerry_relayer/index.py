@@ -10,7 +10,7 @@ _COLUMNS: Final = (
     "memory_id, owner, account_id, namespace, blob_id, created_at, updated_at, size, importance,"
     " agent_id, package_id"
 )
-MOST_MARKS: Final = 500
+MAX_PARAMETERS: Final = 500
 """Values in one list of a statement."""
 
 
@@ -104,8 +104,8 @@ def by_blobs(unit: Unit, owner: str, blob_ids: list[str]) -> list[Memory]:
 
 def _listed(unit: Unit, owner: str, column: str, values: list[str]) -> list[Memory]:
     rows: list[Row] = []
-    for begin in range(0, len(values), MOST_MARKS):
-        some = values[begin : begin + MOST_MARKS]
+    for begin in range(0, len(values), MAX_PARAMETERS):
+        some = values[begin : begin + MAX_PARAMETERS]
         marks = ", ".join("?" * len(some))
         rows += unit.all(
             f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND {column} IN ({marks})",  # noqa: S608 - constants

@@ -17,7 +17,7 @@ HEAD_SECONDS: Final = 20.0
 """Time in which the head of a request must arrive, from the start of the connection."""
 
 HEAD_BYTES: Final = 32_768
-MOST_CONNECTIONS: Final = 1000
+MAX_CONNECTIONS: Final = 1000
 _IDLE_SECONDS: Final = 30
 _CLOSE_SECONDS: Final = 5
 
@@ -31,7 +31,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class
         """Starts the deadline of the first head; a connection too many is closed."""
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
+        if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
             return
         self._deadline = self.loop.call_later(HEAD_SECONDS, transport.abort)

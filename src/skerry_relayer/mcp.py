@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from . import routes_memory, routes_open
 from .answers import failure, reply
-from .gate import LATE_SECONDS, MOST_BODY, Admitted, read_body
+from .gate import LATE_SECONDS, MAX_BODY, Admitted, read_body
 from .ports import Caller
 from .rate_limits import weight_of
 from .relayer import VERSION, Relayer
@@ -119,7 +119,7 @@ async def mcp(relayer: Relayer, request: Request) -> Response:
     if not relayer.mcp:
         return Response(b"", 404)
     caller = await _caller(relayer, request)
-    body = await read_body(request, MOST_BODY)
+    body = await read_body(request, MAX_BODY)
     try:
         call = msgspec.json.decode(body, type=_Call)
     except (msgspec.MsgspecError, RecursionError, ValueError):

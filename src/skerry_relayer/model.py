@@ -14,14 +14,14 @@ import msgspec
 from skerry_recall.statements import STANDARD, TRIVIAL, VITAL
 
 from .errors import DownError
-from .extract import MOST_CHARACTERS, MOST_FACTS
+from .extract import MAX_CHARACTERS, MAX_FACTS
 from .ports import Fact
 
 SECONDS: Final = 60.0
-MOST_ANSWER: Final = 1024 * 1024
+MAX_ANSWER: Final = 1024 * 1024
 """Bytes of an answer of the model's server."""
 
-_MOST_KNOWN: Final = 400
+_MAX_MEMORY_CHARS: Final = 400
 """Characters of a related memory in the request."""
 
 _IMPORTANCE: Final = {"vital": VITAL, "standard": STANDARD, "trivial": TRIVIAL}
@@ -113,7 +113,7 @@ class ChatModel:
         async with self.client.stream("POST", address, content=content, headers=headers) as answer:
             async for part in answer.aiter_bytes():
                 body += part
-                if len(body) > MOST_ANSWER:
+                if len(body) > MAX_ANSWER:
                     raise DownError("The answer of the model is longer than 1 MiB.")
             if answer.status_code != 200:  # noqa: PLR2004 - OK
                 raise DownError(f"The server of the model answers with {answer.status_code}.")
@@ -138,12 +138,14 @@ def parse(text: str) -> list[Fact]:
         fact = (words if tab else bucket).strip()
         if fact and fact != "NONE":
             weight = _IMPORTANCE.get(bucket.strip().lower(), STANDARD) if tab else STANDARD
-            facts.append(Fact(fact[:MOST_CHARACTERS], weight))
-    return facts[:MOST_FACTS]
+            facts.append(Fact(fact[:MAX_CHARACTERS], weight))
+    return facts[:MAX_FACTS]
 
 
 def _escaped(text: str) -> str:
-    return html.escape(text if len(text) <= _MOST_KNOWN else f"{text[:_MOST_KNOWN]}\u2026")
+    return html.escape(
+        text if len(text) <= _MAX_MEMORY_CHARS else f"{text[:_MAX_MEMORY_CHARS]}\u2026"
+    )
 
 
 def _system(text: str) -> dict[str, str]:

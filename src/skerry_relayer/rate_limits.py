@@ -15,7 +15,7 @@ WEIGHTS: Final = {
 }
 """Weight of a request by its path; any other weighs 1."""
 
-MOST_WINDOWS: Final = 10_000
+MAX_WINDOWS: Final = 10_000
 """Windows in memory; the longest unused are dropped first."""
 
 
@@ -103,7 +103,7 @@ class RequestLimits:
             self._windows.move_to_end((layer.name, name))
             window.forget_before(now - layer.seconds)
             windows.append(window)
-        while len(self._windows) > MOST_WINDOWS:
+        while len(self._windows) > MAX_WINDOWS:
             self._windows.popitem(last=False)
         return windows
 

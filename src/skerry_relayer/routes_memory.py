@@ -17,8 +17,8 @@ from .gate import Admitted
 from .ports import Caller, Fact, Item, Query
 from .relayer import Relayer
 
-MOST_FACTS: Final = 20
-_MOST_NEAR: Final = 10
+MAX_FACTS: Final = 20
+_MAX_RELATED: Final = 10
 """Memories near the text that the extractor is shown, so that it does not repeat them."""
 _SAME: Final = 0.35
 """Distance up to which a stored memory is compared with a new fact word by word."""
@@ -128,7 +128,7 @@ async def recall_manual(relayer: Relayer, admitted: Admitted, request: Request) 
 async def embed(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `POST /api/embed`."""
     body = bodies.parse(request, admitted.body, bodies.TextBody)
-    text = bodies.text(body.text, "text", bodies.MOST_ANALYZED)
+    text = bodies.text(body.text, "text", bodies.MAX_ANALYZED)
     return reply({"vector": list(await relayer.memory.embed(text))})
 
 
@@ -136,7 +136,7 @@ async def analyze(relayer: Relayer, admitted: Admitted, request: Request) -> Res
     """Answers `POST /api/analyze`: extracts facts now and stores them in jobs."""
     caller = admitted.caller
     body = bodies.parse(request, admitted.body, bodies.AnalyzeBody)
-    text = bodies.text(body.text, "Text", bodies.MOST_ANALYZED)
+    text = bodies.text(body.text, "Text", bodies.MAX_ANALYZED)
     namespace = bodies.namespace(body.namespace, caller)
     facts = await new_facts(relayer, caller, text, namespace, _moment(body.occurred_at))
     common = bodies.key(body.idempotency_key)
@@ -167,12 +167,12 @@ def _fact_key(common: str | None, fact: str) -> str | None:
 async def new_facts(
     relayer: Relayer, caller: Caller, text: str, namespace: str, occurred_at: datetime | None
 ) -> list[Fact]:
-    """Returns at most `MOST_FACTS` facts of `text` that the namespace does not have yet."""
+    """Returns at most `MAX_FACTS` facts of `text` that the namespace does not have yet."""
     memories: list[str] = []
     if caller.certificate is not None:
-        near = await relayer.memory.recall(caller, Query(namespace, _MOST_NEAR, text))
+        near = await relayer.memory.recall(caller, Query(namespace, _MAX_RELATED, text))
         memories = [memory.text for memory in near.hits]
-    facts = (await relayer.extractor.extract(text, occurred_at, memories))[:MOST_FACTS]
+    facts = (await relayer.extractor.extract(text, occurred_at, memories))[:MAX_FACTS]
     fresh: dict[str, Fact] = {}
     for fact in facts:
         words = _words(fact.text)
@@ -267,8 +267,8 @@ async def read_memories(relayer: Relayer, admitted: Admitted, request: Request) 
 
 
 def _ids(body: bodies.IdsBody) -> list[str]:
-    if not 1 <= len(body.ids) <= bodies.MOST_HITS:
-        raise RefusedError(f"ids must have 1 to {bodies.MOST_HITS} entries, not {len(body.ids)}")
+    if not 1 <= len(body.ids) <= bodies.MAX_HITS:
+        raise RefusedError(f"ids must have 1 to {bodies.MAX_HITS} entries, not {len(body.ids)}")
     return body.ids
 
 

@@ -104,7 +104,7 @@ async def metrics(relayer: Relayer, _: Request) -> Response:
 
 async def sui(relayer: Relayer, request: Request) -> Response:
     """Answers `POST /sui`, the JSON-RPC of the chain."""
-    return reply(chain.answer(await read_body(request, chain.MOST_BYTES), relayer.keys.package_id))
+    return reply(chain.answer(await read_body(request, chain.MAX_BYTES), relayer.keys.package_id))
 
 
 async def blob(relayer: Relayer, request: Request) -> Response:

@@ -17,7 +17,7 @@ from .ports import After
 from .relayer import Relayer
 
 PAGE: Final = 100
-MOST_PAGE: Final = 500
+MAX_PAGE: Final = 500
 _SNAPSHOT_VERSION: Final = 2
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
@@ -155,9 +155,9 @@ def _position(request: Request) -> tuple[_Cursor | None, int]:
     """Returns the cursor and the page size of a query. Raises `RefusedError`."""
     text = request.query_params.get("limit", str(PAGE))
     if not _NUMBER.fullmatch(text) or int(text) < 1:
-        raise RefusedError(f"limit must be a number from 1 to {MOST_PAGE}")
+        raise RefusedError(f"limit must be a number from 1 to {MAX_PAGE}")
     cursor = request.query_params.get("updated_after")
-    return (_decode(cursor) if cursor else None), min(int(text), MOST_PAGE)
+    return (_decode(cursor) if cursor else None), min(int(text), MAX_PAGE)
 
 
 def _encode(fields: dict[str, str | None]) -> str:

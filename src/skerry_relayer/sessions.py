@@ -13,10 +13,10 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 """Maximum length of the header in bytes; official clients send 604 to 624."""
 
-MOST_MINUTES = 30
+MAX_MINUTES = 30
 """Longest life of a certificate that is accepted; official clients ask for 5."""
 
 AHEAD_SECONDS = 300
@@ -65,7 +65,7 @@ def verify(header: str, *, public_key: str, package_id: str, now: float) -> Cert
             names another key or package.
 
     """
-    if len(header) > MOST_BYTES:
+    if len(header) > MAX_BYTES:
         raise CertificateError("the certificate is longer than 4096 bytes")
     try:
         wire = msgspec.json.decode(base64.b64decode(header, validate=True), type=_Wire)
@@ -73,9 +73,9 @@ def verify(header: str, *, public_key: str, package_id: str, now: float) -> Cert
         raise CertificateError("the certificate is not base64 of its JSON object") from error
     if wire.package_id != package_id or not _PACKAGE.fullmatch(package_id):
         raise CertificateError("the certificate is for another package")
-    if not 1 <= wire.ttl_min <= MOST_MINUTES:
+    if not 1 <= wire.ttl_min <= MAX_MINUTES:
         raise CertificateError(
-            f"the certificate lives {wire.ttl_min} minutes, not 1 to {MOST_MINUTES}"
+            f"the certificate lives {wire.ttl_min} minutes, not 1 to {MAX_MINUTES}"
         )
     expires_at = wire.creation_time_ms / 1000 + wire.ttl_min * 60
     if not wire.creation_time_ms / 1000 - AHEAD_SECONDS <= now < expires_at:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from skerry_recall.numbers import Floats, np
 from skerry_relayer.database import Database, Unit
 
-MOST_BYTES: Final = 256 * 1024 * 1024
+MAX_BYTES: Final = 256 * 1024 * 1024
 """Bytes of vectors in memory; beyond them the least recently searched namespace is dropped."""
 _FIRST_ROWS: Final = 64
 _CHUNK: Final = 500
@@ -89,7 +89,7 @@ class NearestInMemory:
     Only one process may change the database.
     """
 
-    def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, database: Database, most_bytes: int = MAX_BYTES) -> None:
         self._database = database
         self._most_bytes = most_bytes
         self._matrices: OrderedDict[VectorScope, _Matrix] = OrderedDict()

@@ -37,13 +37,13 @@ WAITS: Final = (0.2, 0.8, 3.0)
 """Seconds before a retry, also for an id that an aggregator does not have yet."""
 FRESH_MS: Final = 600_000
 """Time after an upload within which a 404 of an aggregator is retried."""
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a blob."""
-MOST_KEPT: Final = 32 * 1024 * 1024
+MAX_CACHED_BYTES: Final = 32 * 1024 * 1024
 """Bytes of ciphertext in memory, so that new blobs can be read at once."""
 RENEW_SECONDS: Final = 3600.0
 """Interval of the search for blobs that expire soon."""
-MOST_EPOCHS: Final = 53
+MAX_EPOCHS: Final = 53
 _BATCH: Final = 50
 _DAY_MS: Final = 86_400_000
 _AT_ONCE: Final = 8
@@ -84,10 +84,10 @@ def network_of(address: str, environ: Mapping[str, str] = os.environ) -> Network
     except ValueError:
         usable, options, epochs, days = False, {}, 1, 1.0
         publisher, aggregators = "", ()
-    if not usable or options or not (1 <= epochs <= MOST_EPOCHS and 0 < days <= 366):  # noqa: PLR2004 - a year
+    if not usable or options or not (1 <= epochs <= MAX_EPOCHS and 0 < days <= 366):  # noqa: PLR2004 - a year
         raise RefusedError(
             f"Invalid network {address[:80]!r}. Use walrus+https://PUBLISHER?aggregator=https://..."
-            f"&epochs=N&epoch-days=N, with 1 to {MOST_EPOCHS} epochs."
+            f"&epochs=N&epoch-days=N, with 1 to {MAX_EPOCHS} epochs."
         )
     return Network(publisher, aggregators, epochs, days, environ.get(TOKEN, ""))
 
@@ -288,7 +288,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
             ) as response:
                 async for part in response.aiter_bytes():
                     body += part
-                    if len(body) > MOST_BYTES:
+                    if len(body) > MAX_BYTES:
                         raise OSError(5, f"the network answered {method} with too many bytes")
         return response.status_code, bytes(body)
 
@@ -296,7 +296,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         self._drop(owner, blob_id)
         self._recent[owner, blob_id] = data
         self._kept_bytes += len(data)
-        while self._kept_bytes > MOST_KEPT:
+        while self._kept_bytes > MAX_CACHED_BYTES:
             _, oldest = self._recent.popitem(last=False)
             self._kept_bytes -= len(oldest)
 

@@ -21,7 +21,7 @@ from skerry.ports.vault import VaultEntry, VaultKey
 from skerry.store import Store, Unit, channel_secrets
 
 KEY_BYTES: Final = 32
-MOST_BYTES: Final = 4_000_000
+MAX_BYTES: Final = 4_000_000
 """Limit of one value, in bytes; an account of Olm with the maximum of keys has 1.6 MB."""
 _DIGITS: Final = 20
 _MARK_AT: Final = 2 * KEY_BYTES + 1
@@ -82,10 +82,10 @@ class StoreVault(Struct):
             ValueError: a value is too large; nothing is written.
         """
         for change in changes:
-            if len(change.value) > MOST_BYTES:
+            if len(change.value) > MAX_BYTES:
                 size = len(change.value)
                 label = f"{self.channel}/{self.account}: {change.kind} {change.name}"
-                raise ValueError(f"{label} has {size} bytes; {MOST_BYTES} are kept.")
+                raise ValueError(f"{label} has {size} bytes; {MAX_BYTES} are kept.")
         number = await self.store.write(
             lambda unit: channel_secrets.write(
                 unit, self.channel, self.account, changes, limits or {}

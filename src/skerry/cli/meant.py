@@ -10,7 +10,7 @@ from skerry.infra.spelling import spelt_like
 UNRECOGNIZED: Final = "unrecognized arguments: "
 _PLAIN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*|-{1,2}[A-Za-z][A-Za-z-]*")
 """Words that are printed again: commands and options match, tokens and passwords hardly ever."""
-_MOST_PLAIN: Final = 24
+_MAX_SHOWN_CHARS: Final = 24
 _HIDDEN: Final = "(hidden)"
 
 
@@ -69,4 +69,4 @@ def _listed(words: list[str]) -> str:
 
 
 def _repeated(word: str) -> str:
-    return word if len(word) <= _MOST_PLAIN and _PLAIN.fullmatch(word) else _HIDDEN
+    return word if len(word) <= _MAX_SHOWN_CHARS and _PLAIN.fullmatch(word) else _HIDDEN

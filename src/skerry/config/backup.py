@@ -29,7 +29,7 @@ REJECTED: Final = ".rejected"
 AUDIT: Final = Path("logs") / "config-audit.jsonl"
 MAX_AUDIT: Final = 1_048_576
 """Maximum bytes of the audit file; a longer file is renamed, and replaces the earlier one."""
-_MOST_PATHS: Final = 200
+_MAX_PATHS: Final = 200
 
 
 def copy_path(path: Path, ending: str) -> Path:
@@ -93,7 +93,7 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
         "previousBytes": len(entry.before.data),
         "nextBytes": len(entry.after.data),
         "changedPathCount": len(entry.changed),
-        "changedPaths": list(entry.changed[:_MOST_PATHS]),
+        "changedPaths": list(entry.changed[:_MAX_PATHS]),
         "suspicious": suspicious(entry.before, entry.after),
     }
     try:

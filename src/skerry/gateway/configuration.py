@@ -19,7 +19,7 @@ from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 WRITES: Final = 3
 PERIOD_MS: Final = 60_000
-_MOST_WRITERS: Final = 1000
+_MAX_WRITERS: Final = 1000
 
 
 class ConfigFile(Struct, frozen=True):
@@ -129,7 +129,7 @@ class WriteRate(Struct):
             del self._writes[name]
         times = self._writes.get(client_id)
         if times is None:
-            if len(self._writes) >= _MOST_WRITERS:
+            if len(self._writes) >= _MAX_WRITERS:
                 return PERIOD_MS
             times = self._writes[client_id] = deque(maxlen=WRITES)
         if len(times) == WRITES and times[0] > now_ms - PERIOD_MS:

@@ -7,7 +7,7 @@ from skerry.model.ids import SessionKey
 
 MAX_EVENTS: Final = 20
 """Limit of queued events of one session; the oldest are dropped."""
-MOST_CHARS: Final = 4_096
+MAX_CHARS: Final = 4_096
 """Limit of one event, in characters: all of them are kept in memory and added to one prompt."""
 _SESSIONS: Final = 200
 
@@ -22,8 +22,8 @@ class SystemEvents:
 
     def add(self, key: SessionKey, text: str) -> None:
         """Queues an event for the session's next run; a repetition of the last one is ignored."""
-        if len(text) > MOST_CHARS:
-            text = text[: MOST_CHARS - 1] + "…"
+        if len(text) > MAX_CHARS:
+            text = text[: MAX_CHARS - 1] + "…"
         events = self.queued.get(key, ())
         if not events or events[-1][1] != text:
             events = (*events, (self._clock.now_ms(), text))[-MAX_EVENTS:]

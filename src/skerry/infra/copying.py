@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skerry.infra.atomic import make_private, write_atomic
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Limit of one file; a larger file is refused."""
 
 
@@ -77,8 +77,8 @@ def _copy_file(
     if file.is_symlink() or not file.is_file():
         result.refused.append((str(relative), "it is a link, or no plain file"))
         return
-    if file.stat().st_size > MOST_BYTES:
-        result.refused.append((str(relative), f"it is larger than {MOST_BYTES} bytes"))
+    if file.stat().st_size > MAX_BYTES:
+        result.refused.append((str(relative), f"it is larger than {MAX_BYTES} bytes"))
         return
     data, destination = file.read_bytes(), target / relative
     if destination.is_symlink() or destination.exists():

@@ -24,7 +24,7 @@ from skerry.infra.clock import Clock
 
 LOGS: Final = "logs"
 """Folder in the state directory."""
-MOST_BYTES: Final = 10 * 1024 * 1024
+MAX_BYTES: Final = 10 * 1024 * 1024
 """Limit of one file, in bytes. A day has at most two files; older lines of it are deleted."""
 KEEP_FILES: Final = 14
 """Number of files that are kept."""
@@ -217,7 +217,7 @@ class DailyFiles:
         try:
             if self._file < 0 or day != self._day:
                 self._open(day)
-            elif self._size + len(data) > MOST_BYTES:
+            elif self._size + len(data) > MAX_BYTES:
                 path = self._path(day)
                 path.replace(path.with_suffix(".1.log"))
                 self._open(day)

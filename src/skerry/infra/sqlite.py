@@ -11,7 +11,7 @@ BACKUPS = 3
 """Number of kept backups of a file, the newest."""
 PAGES: Final = 1024
 """Pages copied between two calls of `Progress`: 4 MiB."""
-MOST_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 """Limit of reported problems."""
 
 Progress = Callable[[int, int], None]
@@ -142,7 +142,7 @@ def problems(path: Path, *, whole: bool) -> list[str]:
     check = "integrity_check" if whole else "quick_check"
     try:
         with closing(connect(path, read_only=True)) as connection:
-            rows = connection.execute(f"PRAGMA {check}({MOST_PROBLEMS})").fetchall()
+            rows = connection.execute(f"PRAGMA {check}({MAX_PROBLEMS})").fetchall()
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as error:

@@ -5,7 +5,7 @@ from typing import Final
 
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-MOST_TEXT: Final = 65_536
+MAX_TEXT: Final = 65_536
 """Maximum characters that are shown."""
 
 
@@ -15,7 +15,7 @@ def escaped(text: str) -> str:
     These are control and format characters, separators, every space but U+0020, and characters that
     no font has: unassigned, private and surrogate ones.
     """
-    return "".join(_escape(character) for character in text[:MOST_TEXT])
+    return "".join(_escape(character) for character in text[:MAX_TEXT])
 
 
 def _escape(character: str) -> str:

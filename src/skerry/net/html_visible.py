@@ -40,7 +40,7 @@ _GROUND: Final = re.compile(r"(?:^|;)background(?:-color)?:([^;!]{1,40})")
 _SIMPLE: Final = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<rest>(?:[.#][A-Za-z_][\w-]*)*)", re.ASCII)
 _PART: Final = re.compile(r"([.#])([\w-]+)")
 _STYLE_BYTES: Final = 500_000
-_MOST_RULES: Final = 5000
+_MAX_RULES: Final = 5000
 
 
 def remove_invisible(root: HtmlElement) -> None:
@@ -92,7 +92,7 @@ def _hiding_rules(root: HtmlElement) -> Iterator[_Selector]:
     """
     sheets = "\n".join(sheet.text or "" for sheet in root.iter("style"))[:_STYLE_BYTES]
     plain = _without_at_rules(_without_comments(sheets))
-    for rule in plain.split("}", _MOST_RULES)[:_MOST_RULES]:
+    for rule in plain.split("}", _MAX_RULES)[:_MAX_RULES]:
         selectors, opened, declarations = rule.rpartition("{")
         if not opened or not hides(_SPACE.sub("", declarations)):
             continue

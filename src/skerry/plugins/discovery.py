@@ -29,7 +29,7 @@ GROUP: Final = "skerry.plugins"
 """Group of entry points for plugins: `id = "module"` or `id = "module:register"`."""
 EXTENSIONS: Final = "extensions"
 """Folder in the state directory and in a workspace that contains folders of plugins."""
-MOST_FOLDERS: Final = 200
+MAX_FOLDERS: Final = 200
 BUNDLED: Final[Mapping[str, str]] = MappingProxyType({"memory-memwal": "skerry_memwal"})
 """Bundled plugins: the package by plugin id, whose module `plugin` has `register`."""
 
@@ -184,7 +184,7 @@ def _extensions(config: Config) -> Iterator[Candidate]:
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     for home in (*workspaces, config.state_dir):
         try:
-            folders = sorted((home / EXTENSIONS).iterdir())[:MOST_FOLDERS]
+            folders = sorted((home / EXTENSIONS).iterdir())[:MAX_FOLDERS]
         except OSError:
             continue
         for folder in folders:

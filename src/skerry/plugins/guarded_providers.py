@@ -12,8 +12,8 @@ from skerry.sdk.search import SearchHit, SearchProvider, SearchQuery
 
 SEARCH_SECONDS: Final = 30.0
 EMBED_SECONDS: Final = 60.0
-MOST_HITS: Final = 50
-MOST_NUMBERS: Final = 8192
+MAX_HITS: Final = 50
+MAX_NUMBERS: Final = 8192
 """Limit of the length of a vector."""
 _LOG: Final = "`skerry plugins list` shows the reason."
 
@@ -87,7 +87,7 @@ def guard_providers(runner: Runner, plugin: str, registered: Registered) -> list
 
 
 def _hits(value: object) -> list[SearchHit]:
-    hits = list(value)[:MOST_HITS] if isinstance(value, Iterable) else [value]
+    hits = list(value)[:MAX_HITS] if isinstance(value, Iterable) else [value]
     valid_hits = [hit for hit in hits if isinstance(hit, SearchHit)]
     if len(valid_hits) < len(hits):
         raise HandlerError("it returned something that is not a SearchHit")
@@ -96,6 +96,6 @@ def _hits(value: object) -> list[SearchHit]:
 
 def _vectors(value: Any, texts: int) -> list[list[float]]:
     rows = [[float(number) for number in row] for row in value]
-    if len(rows) != texts or any(not 0 < len(row) <= MOST_NUMBERS for row in rows):
+    if len(rows) != texts or any(not 0 < len(row) <= MAX_NUMBERS for row in rows):
         raise HandlerError(f"it returned no vector for each of {texts} texts")
     return rows

@@ -17,8 +17,8 @@ from skerry.model.errors import PluginError
 from skerry.plugins.manifest import Manifest, read_manifest
 from skerry.plugins.packages import MAIN, read_plugin
 
-MOST_FILES: Final = 500
-MOST_BYTES: Final = 20 * 1024 * 1024
+MAX_FILES: Final = 500
+MAX_BYTES: Final = 20 * 1024 * 1024
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 _WHEEL: Final = ".whl"
 
@@ -155,7 +155,7 @@ def _package(wheel: Path, names: list[str]) -> str:
 
 
 def _check_size(files: int, size: int) -> None:
-    if files >= MOST_FILES or size > MOST_BYTES:
+    if files >= MAX_FILES or size > MAX_BYTES:
         raise PluginError(
-            f"It has more than {MOST_FILES} files or {MOST_BYTES >> 20} MB.", "It is no plugin."
+            f"It has more than {MAX_FILES} files or {MAX_BYTES >> 20} MB.", "It is no plugin."
         )

@@ -18,7 +18,7 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "array": (list, tuple),
     "null": type(None),
 }
-MOST_FAULTS: Final = 20
+MAX_FAULTS: Final = 20
 
 
 def check_requires(manifest: Manifest, environ: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ def check_settings(plugin: str, manifest: Manifest, config: Mapping[str, Any]) -
     messages = [
         f"{'.'.join(('config', *path))}: {text}"
         for path, text in faults(manifest.config_schema, config, ())
-    ][:MOST_FAULTS]
+    ][:MAX_FAULTS]
     if messages:
         key = f"plugins.entries.{plugin}.config"
         raise PluginError(f"{'; '.join(messages)}.", f"Correct {key}.")

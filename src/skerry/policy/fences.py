@@ -42,7 +42,7 @@ _MARK: Final = re.compile(
     + r")|\|)"
 )
 _SOURCE: Final = re.compile(r"[^a-z0-9]{1,99}")
-_MOST_SOURCE: Final = 32
+_MAX_SOURCE: Final = 32
 
 
 def fresh_id() -> str:
@@ -81,7 +81,7 @@ def marks(name: str, identity: str = "") -> tuple[str, str]:
 
 def name_of(source: str) -> str:
     """Returns the name of the marks for a source: `untrusted-web` for `web`."""
-    word = _SOURCE.sub("-", source.lower())[:_MOST_SOURCE].strip("-")
+    word = _SOURCE.sub("-", source.lower())[:_MAX_SOURCE].strip("-")
     return f"untrusted-{word or 'text'}"
 
 

@@ -25,7 +25,7 @@ from skerry.policy.taint import foreign
 GATEWAY: Final = "gateway"
 CLOCK_NS: Final = 20_000_000
 """Nanoseconds by which the times of files may lag behind the clock."""
-MOST_CHANGED: Final = 50_000
+MAX_CHANGED_FILES: Final = 50_000
 """Maximum number of files that are examined after a command."""
 
 
@@ -137,7 +137,7 @@ class FileGate(Struct, frozen=True):
     def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
         """Records the files below `root` that a command with foreign text changed.
 
-        Examines at most `MOST_CHANGED` files; if there are more, the whole directory is recorded as
+        Examines at most `MAX_CHANGED_FILES` files; of more files, the whole directory is recorded as
         tainted.
 
         Args:
@@ -164,7 +164,7 @@ class FileGate(Struct, frozen=True):
                     self.records.note(
                         FileRecord(str(path), digest, status.st_size, self.writer, taint)
                     )
-            if file_count > MOST_CHANGED:
+            if file_count > MAX_CHANGED_FILES:
                 self.records.note(FileRecord(f"{top}/", b"", 0, self.writer, taint))
                 return
 

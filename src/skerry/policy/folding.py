@@ -49,7 +49,7 @@ _BLANKS: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFF
 _WIDE: Final = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _MIN_WIDE: Final = 8
 _MAX_LEET: Final = 2
-_MOST_DECODED: Final = 4096
+_MAX_DECODED: Final = 4096
 _LEAST_WORDS: Final = 3
 
 
@@ -88,7 +88,7 @@ def fold(text: str) -> FoldedText:
     bare = _FLAG.sub("\U0001f3f4", text)
     if hidden := _TAGS.findall(bare):
         hints.add("tags")
-        run = "".join(hidden)[:_MOST_DECODED]
+        run = "".join(hidden)[:_MAX_DECODED]
         decoded.append("".join(chr(ord(char) - 0xE0000) for char in run))
     if len(_SPLIT.findall(bare)) > 1:
         hints.add("split")
@@ -124,7 +124,7 @@ def _latin(text: str) -> str:
 def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
     """Returns the folded text with the texts that are encoded in it."""
     for match in _BASE64.finditer(text):
-        run = match[0].rstrip("=").replace("-", "+").replace("_", "/")[:_MOST_DECODED]
+        run = match[0].rstrip("=").replace("-", "+").replace("_", "/")[:_MAX_DECODED]
         run = run[: len(run) - (len(run) % 4 == 1)]
         try:
             plain = b64decode(run + "=" * (-len(run) % 4))
@@ -132,18 +132,16 @@ def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
             continue
         _keep(plain, "encoded", hints, decoded)
     for match in _HEX.finditer(text):
-        digits = re.sub("[ :]", "", match[0])[:_MOST_DECODED]
+        digits = re.sub("[ :]", "", match[0])[:_MAX_DECODED]
         _keep(bytes.fromhex(digits[: len(digits) // 2 * 2]), "encoded", hints, decoded)
     for match in _SPACED.finditer(text):
         words = (re.sub(r"[\s._*-]", "", part) for part in _GAP.split(match[0]))
         hints.add("spaced")
-        decoded.append(" ".join(words)[:_MOST_DECODED])
+        decoded.append(" ".join(words)[:_MAX_DECODED])
     leet = _LEET_WORD.findall(text)
     if len(leet) > _MAX_LEET and len(leet) * 4 > len(_PLAIN_WORD.findall(text)):
         hints.add("leet")
-        decoded.append(
-            _LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)[:_MOST_DECODED]
-        )
+        decoded.append(_LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)[:_MAX_DECODED])
     return FoldedText(text, tuple(decoded), frozenset(hints))
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from skerry.policy.folding import FoldedText, fold
 from skerry.policy.injection_features import BUCKETS, features
 
-MOST_CHARS: Final = 65_536
+MAX_CHARS: Final = 65_536
 """Maximum characters that are examined; of a longer text the start and the end are examined."""
 _MAX_WINDOW: Final = 2500
 """Maximum characters of a text that is examined as one window."""
@@ -169,14 +169,14 @@ class Scan(Struct, frozen=True):
 def scan(text: str) -> Scan:
     """Returns the score of the text as an instruction to a model, and the matches.
 
-    At most `MOST_CHARS` characters are examined, a long text in windows; the highest score decides.
+    At most `MAX_CHARS` characters are examined, a long text in windows; the highest score decides.
     The threshold grows with the number of windows, because each may be a false alarm. The time is
     linear.
     """
     if not text:
         return Scan(flagged=False, score=0.0, matches=())
-    if len(text) > MOST_CHARS:
-        text = text[: MOST_CHARS // 2] + "\n" + text[-MOST_CHARS // 2 :]
+    if len(text) > MAX_CHARS:
+        text = text[: MAX_CHARS // 2] + "\n" + text[-MAX_CHARS // 2 :]
     parts = [text] if len(text) <= _MAX_WINDOW else list(windows(text, _WINDOW, _OVERLAP))
     chances = _CAUTION * log2(len(parts))
     worst, matches = 0.0, dict[str, None]()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from skerry.providers.offered import Answers
     from skerry.providers.streaming_call import Endpoint
 
-_MOST_PROVIDERS: Final = 256
+_MAX_PROVIDERS: Final = 256
 """Limit of cached providers, of which each renewed token adds one; beyond it all are dropped."""
 
 
@@ -376,7 +376,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             self._pins.check(server)
         provider = self._providers.get((target.endpoint, patient))
         if provider is None:
-            if len(self._providers) >= _MOST_PROVIDERS:
+            if len(self._providers) >= _MAX_PROVIDERS:
                 self._providers.clear()
             policy = None if patient else HASTY
             plain = self.parts.apis.open(self._http, target.endpoint)

@@ -54,7 +54,7 @@ _MAY_OVERFLOW: Final = frozenset({400, 413, 422, 500})
 _MAY_OVERFLOW_SILENTLY: Final = frozenset({400, 413})
 _NOT_THERE: Final = frozenset({301, 302, 307, 308, 404})
 _ERROR_STATUS: Final = re.compile(r"[45][0-9]{2}")
-_MOST_CHARACTERS: Final = 500  # characters of the provider's own words
+_MAX_CHARACTERS: Final = 500  # characters of the provider's own words
 
 # An error inside a stream has no status: these words of its type or code stand for one.
 _STATUS_BY_WORD: Final = (
@@ -156,7 +156,7 @@ def describe(body: bytes) -> str:
     else:
         text = body.decode(errors="replace")
     printable = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(printable.split())[:_MOST_CHARACTERS]
+    return " ".join(printable.split())[:_MAX_CHARACTERS]
 
 
 def _json(body: bytes) -> Any:

@@ -32,7 +32,7 @@ _LIMIT: Final = 4 * 1024 * 1024
 _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
-_MOST_ADDRESSES: Final = 64
+_MAX_ADDRESSES: Final = 64
 
 
 class CatalogCost(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,7 +106,7 @@ class Facts:
         reported.pop(address_of(address), None)
         if entries:
             reported[address_of(address)] = entries
-        while len(reported) > _MOST_ADDRESSES:
+        while len(reported) > _MAX_ADDRESSES:
             del reported[next(iter(reported))]
         if self._directory is not None:
             with suppress(OSError):

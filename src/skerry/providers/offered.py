@@ -25,16 +25,16 @@ ASK_SECONDS: Final = 5.0
 """Seconds for the whole answer of one provider: a person waits for the list."""
 LIST_BYTES: Final = 4 * 1024 * 1024
 """Limit on one answer; the longest known list, of 400 models with prices, has 700 kB."""
-MOST_MODELS: Final = 1000
+MAX_MODELS: Final = 1000
 """Limit on the models of one provider; the rest of its list is dropped."""
 FRESH_SECONDS: Final = 600.0
 """Seconds for which an answer is cached."""
 FAILED_SECONDS: Final = 30.0
 """Seconds for which a failure is cached: the server may just be starting."""
 
-_MOST_ANSWERS: Final = 64
+_MAX_ANSWERS: Final = 64
 _LONGEST_ID: Final = 256
-_MOST_TOKENS: Final = 100_000_000
+_MAX_TOKENS: Final = 100_000_000
 _NOT_CHAT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|moderation|transcri|rerank|guard|realtime|speech|\bsora\b"
     r"|gpt-image|imagen|\bveo\b|\blyria\b|babbage|davinci-00|-ocr\b",
@@ -83,7 +83,7 @@ async def answer(
         listed = await ask(http, api, endpoint)
     except ModelError as error:
         listed = error
-    if len(answers) >= _MOST_ANSWERS:
+    if len(answers) >= _MAX_ANSWERS:
         answers.clear()
     holds = FAILED_SECONDS if isinstance(listed, ModelError) else FRESH_SECONDS
     answers[endpoint] = monotonic() + holds, listed
@@ -145,7 +145,7 @@ def parse(body: bytes) -> list[Offered] | None:
     if not isinstance(parsed, list):
         return None
     models = (_offered(entry) for entry in parsed if isinstance(entry, dict))
-    return list({model.id: model for model in models if model is not None}.values())[:MOST_MODELS]
+    return list({model.id: model for model in models if model is not None}.values())[:MAX_MODELS]
 
 
 def _offered(entry: Mapping[str, Any]) -> Offered | None:
@@ -206,5 +206,5 @@ def _under(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _number(entry: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     numbers = (entry.get(name) for name in names)
     return next(
-        (number for number in numbers if type(number) is int and 0 < number <= _MOST_TOKENS), None
+        (number for number in numbers if type(number) is int and 0 < number <= _MAX_TOKENS), None
     )

@@ -175,7 +175,7 @@ REPLY_LIMIT: Final = 4 * 1024 * 1024
 
 _LONGEST: Final = 64  # limit of ids and names of OpenAI, which may get the conversation later
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
-_MOST_TOKENS: Final = 1 << 40
+_MAX_TOKENS: Final = 1 << 40
 
 
 class EventText(Struct, frozen=True):
@@ -264,4 +264,4 @@ def _flat(block: Block) -> Block:
 
 def count(number: int | None) -> int:
     """Returns the number of tokens, limited to the range that the store can sum."""
-    return min(max(number or 0, 0), _MOST_TOKENS)
+    return min(max(number or 0, 0), _MAX_TOKENS)

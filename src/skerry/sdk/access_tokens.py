@@ -17,7 +17,7 @@ __all__ = ["AccessError", "AccessToken", "checked"]
 EARLY_MS: Final = 300_000
 """Time before its expiry at which a token is replaced."""
 _LEAST_MS: Final = 30_000
-_MOST_REASON: Final = 300
+_MAX_REASON: Final = 300
 _OK: Final = range(200, 300)
 _LOGIN: Final = frozenset({400, 401, 403})
 _UNAUTHORIZED: Final = 401
@@ -136,7 +136,7 @@ class AccessToken:
             answer = _Answer()
         if fetched.status in _OK and answer.access_token:
             return answer
-        reason = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
+        reason = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MAX_REASON]
         is_login = fetched.status in _LOGIN and bool(answer.error)
         message = f"{self._url} returned no access token ({fetched.status}) {reason}"
         raise AccessError(message, is_login=is_login)
@@ -174,4 +174,4 @@ def _reason(body: bytes, key: str) -> str:
         text = f"{error[key]}: {error['message']}"
     except (msgspec.DecodeError, KeyError, TypeError):
         text = "no description"
-    return " ".join(text.split())[:_MOST_REASON]
+    return " ".join(text.split())[:_MAX_REASON]

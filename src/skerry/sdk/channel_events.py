@@ -15,7 +15,7 @@ __all__ = ["AccountEvents", "EventsEndedError"]
 DRAIN_SECONDS: Final = 0.25
 """Seconds of silence after which `drain` expects no further event."""
 _PORTS: Final = {"http": 80, "https": 443}
-_MOST_EVENT: Final = 4 * 1024 * 1024
+_MAX_EVENT: Final = 4 * 1024 * 1024
 _OK: Final = 200
 
 
@@ -103,7 +103,7 @@ class AccountEvents:
     def _feed(self, data: bytes) -> None:
         text = (self._unread + data).replace(b"\r\n", b"\n")
         *events, self._unread = text.split(b"\n\n")
-        if len(self._unread) > _MOST_EVENT:
+        if len(self._unread) > _MAX_EVENT:
             raise EventsEndedError("An event is larger than 4 MiB.")
         for event in events:
             lines = event.decode("utf-8", "replace").split("\n")

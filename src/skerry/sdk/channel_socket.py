@@ -20,7 +20,7 @@ __all__ = ["AccountSocket", "SocketEndedError"]
 DRAIN_SECONDS: Final = 0.25
 """Seconds of silence after which `drain` expects no further message."""
 _PORTS: Final = {"ws": 80, "wss": 443}
-_MOST_MESSAGE: Final = 4 * 1024 * 1024
+_MAX_MESSAGE: Final = 4 * 1024 * 1024
 _READ: Final = 65_536
 
 
@@ -65,7 +65,7 @@ class AccountSocket:
                 await stream.start_tls(ssl.create_default_context(), parts.hostname, seconds)
         except (TargetRefusedError, httpx2.HTTPError) as error:
             raise SocketEndedError(f"{parts.hostname} cannot be reached: {error}") from error
-        socket = cls(stream, ClientProtocol(parse_uri(url), max_size=_MOST_MESSAGE))
+        socket = cls(stream, ClientProtocol(parse_uri(url), max_size=_MAX_MESSAGE))
         try:
             await socket._shake_hands(seconds)
         except BaseException:

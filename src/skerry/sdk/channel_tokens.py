@@ -35,11 +35,11 @@ USABLE_MS: Final = 72 * 3_600_000
 """Age up to which keys are used while newer ones cannot be fetched."""
 AGAIN_MS: Final = 60_000
 """Least time between two fetches, also for unknown key ids."""
-_MOST_TOKEN: Final = 16_384
-_MOST_KEYS: Final = 64
+_MAX_TOKEN: Final = 16_384
+_MAX_KEYS: Final = 64
 _KEY_BITS: Final = range(2048, 8193)
-_MOST_EXPONENT: Final = 1 << 32
-_MOST_DOCUMENT: Final = 512 * 1024
+_MAX_EXPONENT: Final = 1 << 32
+_MAX_DOCUMENT: Final = 512 * 1024
 _BASE64: Final = re.compile(r"[A-Za-z0-9_-]+")
 _OK: Final = 200
 
@@ -146,7 +146,7 @@ class IssuerKeys:
             if self._is_metadata:
                 metadata = _metadata.decode(await self._document(url))
                 self.issuer, url = metadata.issuer, metadata.jwks_uri
-            jwks = _sets.decode(await self._document(url)).keys[:_MOST_KEYS]
+            jwks = _sets.decode(await self._document(url)).keys[:_MAX_KEYS]
         except (msgspec.DecodeError, KeysUnavailableError) as error:
             if self._age(self._fetched_at) >= USABLE_MS:
                 raise KeysUnavailableError(f"The keys of {url} cannot be read: {error}") from error
@@ -155,7 +155,7 @@ class IssuerKeys:
         self._keys, self._fetched_at = keys, self._clock.now_ms()
 
     async def _document(self, url: str) -> bytes:
-        fetched = await self._http.fetch(url, max_bytes=_MOST_DOCUMENT, seconds=8.0)
+        fetched = await self._http.fetch(url, max_bytes=_MAX_DOCUMENT, seconds=8.0)
         if fetched.outcome is not Outcome.ALLOW or fetched.status != _OK or fetched.truncated:
             raise KeysUnavailableError(f"{url} cannot be fetched: {fetched.reason}")
         return fetched.body
@@ -179,7 +179,7 @@ async def verified(
     text = text.strip()
     if scheme.lower() != "bearer" or not text:
         raise TokenError("there is no bearer token")
-    if len(text) > _MOST_TOKEN or text.count(".") != 2:  # noqa: PLR2004 - three parts
+    if len(text) > _MAX_TOKEN or text.count(".") != 2:  # noqa: PLR2004 - three parts
         raise TokenError("it does not have three parts, or is too long")
     head, body, signature = text.split(".")
     try:
@@ -239,7 +239,7 @@ def _public(jwk: _Jwk) -> _Key | None:
     try:
         modulus = int.from_bytes(_decoded(jwk.n.rstrip("=")))
         exponent = int.from_bytes(_decoded(jwk.e.rstrip("=")))
-        if modulus.bit_length() not in _KEY_BITS or exponent > _MOST_EXPONENT:
+        if modulus.bit_length() not in _KEY_BITS or exponent > _MAX_EXPONENT:
             return None
         public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     except (TokenError, ValueError):

@@ -14,9 +14,9 @@ ALLOWED_SECONDS: Final = 3600.0
 """Time for which an approval is valid in its session."""
 REFUSED_SECONDS: Final = 60.0
 """Time after a refusal or an unanswered question in which it is not asked again."""
-MOST_OPEN: Final = 5
+MAX_OPEN: Final = 5
 """Limit of open questions of a session; further hosts are refused."""
-MOST_KEPT: Final = 1000
+MAX_ANSWERS: Final = 1000
 """Limit of stored answers; the oldest is dropped."""
 _SCOPES: Final = ("operator.approvals",)
 _REASON: Final = (
@@ -54,7 +54,7 @@ class HostApprovals:
             with anyio.move_on_after(SECONDS):
                 await self._open[key].wait()
             return self._stored_answer(key) or False
-        if sum(open_key[:2] == key[:2] for open_key in self._open) >= MOST_OPEN:
+        if sum(open_key[:2] == key[:2] for open_key in self._open) >= MAX_OPEN:
             return False
         answered = self._open[key] = anyio.Event()
         try:
@@ -89,5 +89,5 @@ class HostApprovals:
     def _keep(self, key: _Key, until: float, is_allowed: bool) -> None:  # noqa: FBT001 - an answer
         self._answers.pop(key, None)
         self._answers[key] = until, is_allowed
-        while len(self._answers) > MOST_KEPT:
+        while len(self._answers) > MAX_ANSWERS:
             del self._answers[next(iter(self._answers))]

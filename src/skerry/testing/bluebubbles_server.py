@@ -17,7 +17,7 @@ _TAPBACKS: Final = {"love", "like", "dislike", "laugh", "emphasize", "question"}
 _TEXT: Final = {"chatGuid", "tempGuid", "message", "method", "selectedMessageGuid"}
 _FILE: Final = {"chatGuid", "tempGuid", "name", "method", "isAudioMessage", "attachment"}
 _QUERY: Final = {"with", "where", "sort", "limit", "offset", "chatGuid"}
-_MOST_PAGE: Final = 1000
+_MAX_PAGE: Final = 1000
 _STATEMENTS: Final = ("message.ROWID > :row", "message.ROWID <= :end")
 _GROUP: Final = 43
 _DIRECT: Final = 45
@@ -178,7 +178,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
 
     def _query(self, body: dict[str, Any]) -> ServedResponse:
         conditions = body.get("where", [])
-        is_valid = body.keys() <= _QUERY and 1 <= body.get("limit", 100) <= _MOST_PAGE
+        is_valid = body.keys() <= _QUERY and 1 <= body.get("limit", 100) <= _MAX_PAGE
         if not is_valid or any(
             condition["statement"] not in _STATEMENTS for condition in conditions
         ):

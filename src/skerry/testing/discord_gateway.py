@@ -9,7 +9,7 @@ import msgspec
 from skerry.testing.discord_objects import APPLICATION, BOT, GUILD, TOKEN, guild, person
 from skerry.testing.http_server import ServedSocket
 
-_MOST_SENT: Final = 4096
+_MAX_SENT: Final = 4096
 _NEEDED_INTENTS: Final = 1 << 9 | 1 << 12 | 1 << 15
 """Intents without which a bot receives no messages."""
 
@@ -100,7 +100,7 @@ class DiscordGateway:
         try:
             async with anyio.create_task_group() as tasks:
                 while (text := await socket.receive()) is not None:
-                    if len(text.encode()) > _MOST_SENT:
+                    if len(text.encode()) > _MAX_SENT:
                         self.faults.append("a message of more than 4096 bytes")
                     frame = msgspec.json.decode(text)
                     if frame["op"] == 1:

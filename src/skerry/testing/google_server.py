@@ -23,7 +23,7 @@ ACCOUNT: Final = "house@project.iam.gserviceaccount.com"
 _KEY: Final = "service-account"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _SCOPE: Final = "https://www.googleapis.com/auth/chat.bot"
-_MOST_BYTES: Final = 32_000
+_MAX_BYTES: Final = 32_000
 _ID: Final = re.compile(r"client-[a-z0-9-]{1,56}")
 _FIELDS: Final = {"text", "markupSyntax", "thread", "cardsV2"}
 _CALL: Final = re.compile(r"<(?:users/[^>]+)>")
@@ -225,7 +225,7 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             and body.get("markupSyntax") == "MARKUP_SYNTAX_CHAT"
             and body.get("text", "") != ""
             and _CALL.search(body["text"]) is None
-            and len(request.body) <= _MOST_BYTES
+            and len(request.body) <= _MAX_BYTES
         )
 
     def _fault(self, fault: str) -> ServedResponse:

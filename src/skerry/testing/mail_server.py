@@ -20,7 +20,7 @@ PASSWORD: Final = "wind and tide"  # noqa: S105 - of no mailbox
 AUTHSERV: Final = "mx.agents.example"
 REASON: Final = "eyJzdGF0dXMiOiI0MDAifQ=="
 """Reason of a refusal in the format of providers: JSON in Base64."""
-_MOST_LINE: Final = 998
+_MAX_LINE: Final = 998
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         head = message_from_bytes(b"\r\n".join(lines))
         faults = [
             *(f"{name} is missing" for name in ("Date", "From", "Message-ID") if name not in head),
-            *("a line is too long" for line in lines if len(line) > _MOST_LINE),
+            *("a line is too long" for line in lines if len(line) > _MAX_LINE),
             *("a line is not ASCII" for line in lines if not line.isascii()),
             *(["the sender is another"] if sender != ADDRESS else []),
             *(["the recipient is another"] if recipient not in str(head["To"]) else []),

@@ -15,8 +15,8 @@ from skerry.testing.http_server import ServedRequest, ServedResponse, ServedSock
 BOT_TOKEN: Final = "xoxb-fake"  # noqa: S105 - of no workspace
 APP_TOKEN: Final = "xapp-fake"  # noqa: S105 - of no workspace
 BOT_USER: Final = "UBOT"
-_MOST_TEXT: Final = 40_000
-_MOST_BLOCK: Final = 3_000
+_MAX_TEXT: Final = 40_000
+_MAX_BLOCK: Final = 3_000
 _PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
     "auth.test": (set(), set()),
     "users.info": (set(), {"user"}),
@@ -288,8 +288,8 @@ class SlackServer(anyio.AsyncContextManagerMixin):
     def _is_sendable(self, params: dict[str, Any]) -> bool:
         blocks = params.get("blocks", [])
         texts = [block["text"]["text"] for block in blocks if block["type"] == "section"]
-        fits = all(0 < len(text) <= _MOST_BLOCK for text in texts)
-        return fits and 0 < len(params.get("text", "-")) <= _MOST_TEXT
+        fits = all(0 < len(text) <= _MAX_BLOCK for text in texts)
+        return fits and 0 < len(params.get("text", "-")) <= _MAX_TEXT
 
     def _post(self, params: dict[str, Any]) -> dict[str, Any]:
         stamp = params.get("ts") or self._stamp()

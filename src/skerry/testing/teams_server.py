@@ -19,7 +19,7 @@ APP: Final = "0f0f0f0f-1111-2222-3333-444444444444"
 SECRET: Final = "a client secret"  # noqa: S105 - of no bot
 ISSUER: Final = "https://api.botframework.com"
 _BOT: Final = f"28:{APP}"
-_MOST_BYTES: Final = 28_000
+_MAX_BYTES: Final = 28_000
 _TAG: Final = re.compile(r"</?(?:a|b|blockquote|code|i|pre|s)(?: href=\"[^\"<>]*\")?>")
 _FIELDS: Final = {"type", "from", "conversation", "text", "textFormat", "attachments", "id"}
 _PATH: Final = re.compile(r"/emea/v3/conversations/([^/]+)/activities(?:/([^/]+))?")
@@ -238,7 +238,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             and body["textFormat"] == "xml"
             and "<" not in clean
             and (clean != "" or bool(body.get("attachments")))
-            and len(msgspec.json.encode(body)) <= _MOST_BYTES
+            and len(msgspec.json.encode(body)) <= _MAX_BYTES
         )
 
     def _fault(self, fault: str) -> ServedResponse:

@@ -85,8 +85,8 @@ _KINDS: Final = {
 }
 _TAGS: Final = {"a", "b", "blockquote", "code", "i", "pre", "s", "tg-spoiler", "u"}
 _ENTITY: Final = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-fA-F]+);)")
-_MOST_DATA: Final = 64
-_MOST_ABOUT: Final = 256
+_MAX_DATA: Final = 64
+_MAX_DESCRIPTION: Final = 256
 _COMMAND: Final = re.compile(r"[a-z0-9_]{1,32}")
 
 
@@ -125,7 +125,7 @@ def check(method: str, params: dict[str, Any]) -> dict[str, Any]:
 def _check_menu(commands: Sequence[dict[str, str]]) -> None:
     for command in commands:
         text = command["description"]
-        if not _COMMAND.fullmatch(command["command"]) or not 0 < len(text) <= _MOST_ABOUT:
+        if not _COMMAND.fullmatch(command["command"]) or not 0 < len(text) <= _MAX_DESCRIPTION:
             raise BadRequestError("Bad Request: BOT_COMMAND_INVALID")
 
 
@@ -134,7 +134,7 @@ def _check_keyboard(markup: Mapping[str, Any]) -> None:
         for button in row:
             if button.keys() != {"text", "callback_data"} or not button["text"]:
                 raise BadRequestError("Bad Request: can't parse inline keyboard button")
-            if not 1 <= len(button["callback_data"].encode()) <= _MOST_DATA:
+            if not 1 <= len(button["callback_data"].encode()) <= _MAX_DATA:
                 raise BadRequestError("Bad Request: BUTTON_DATA_INVALID")
 
 

@@ -27,10 +27,10 @@ from skerry.testing.telegram_methods import (
 
 TOKEN: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"  # noqa: S105 - of no bot
 BOT_ID: Final = 110201543
-_MOST_CAPTION: Final = 1024
+_MAX_CAPTION: Final = 1024
 _SAME: Final = "message is not modified"
 """Response to an edit without a change, which is not a fault of the bot."""
-_CAPTION: Final = ("caption", _MOST_CAPTION)
+_CAPTION: Final = ("caption", _MAX_CAPTION)
 _TEXTS: Final = {
     "sendMessage": ("text", 4096),
     "editMessageText": ("text", 4096),
@@ -255,7 +255,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         if not visible.strip() and method in {"sendMessage", "editMessageText"}:
             raise BadRequestError("Bad Request: message text is empty")
         if utf16_length(visible) > limit:
-            subject = "message caption" if limit == _MOST_CAPTION else "message"
+            subject = "message caption" if limit == _MAX_CAPTION else "message"
             raise BadRequestError(f"Bad Request: {subject} is too long")
         if method == "editMessageText":
             message_id = params["message_id"]

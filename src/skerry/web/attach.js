@@ -5,13 +5,13 @@ import { toast } from "./toast.js";
 
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const MOST = 8;
-const MOST_BYTES = 5 * 1024 * 1024; // of one image; what the large services take
+const MAX_BYTES = 5 * 1024 * 1024; // of one image; what the large services take
 const TOGETHER_BYTES = 18 * 1024 * 1024; // of a message's, where the gateway does not say
 
 /** The images that go with the next message. `changed()` is called when they do. */
 export class Attachments {
   #images = [];
-  #limits = { bytes: MOST_BYTES, total: TOGETHER_BYTES };
+  #limits = { bytes: MAX_BYTES, total: TOGETHER_BYTES };
   #on = false;
 
   constructor(changed) {
@@ -49,8 +49,8 @@ export class Attachments {
   allow(on, policy) {
     this.#on = on;
     byId("attach").hidden = !on;
-    const { maxBytes = TOGETHER_BYTES, maxImageBytes = MOST_BYTES } = policy?.attachments ?? {};
-    this.#limits = { bytes: Math.min(maxImageBytes, MOST_BYTES), total: maxBytes };
+    const { maxBytes = TOGETHER_BYTES, maxImageBytes = MAX_BYTES } = policy?.attachments ?? {};
+    this.#limits = { bytes: Math.min(maxImageBytes, MAX_BYTES), total: maxBytes };
   }
 
   /** The images, as a message has them. */

@@ -11,7 +11,7 @@ const MODEL_POLL_MS = 2000; // while the model starts
 const HEALTH_POLL_MS = 5000; // while the gateway cannot store
 const LIST_DELAY_MS = 300; // many changes make one look at the list
 const LIST_PAGE = 100;
-const MOST_OPEN = 8; // conversations that are kept in step though another one is shown
+const MAX_OPEN = 8; // conversations that are kept in step though another one is shown
 const IDLE_MS = 15 * 60_000; // after which administrator rights end
 const BEYOND = [ADMIN, "operator.pairing"]; // scopes that administrators have and pages have not
 const OWNERS = ["memory.save"]; // a writer's save is not the owner's word, so these ask first
@@ -251,7 +251,7 @@ export class Gateway {
     const session = new Session(key, this);
     this.#sessions.set(key, session);
     for (const [other, { conversation }] of this.#sessions) {
-      if (this.#sessions.size <= MOST_OPEN) break;
+      if (this.#sessions.size <= MAX_OPEN) break;
       if (other !== key && conversation.outgoing.length === 0) this.#sessions.delete(other);
     }
     return session;

@@ -8,7 +8,7 @@ const UNSENT = "skerry.unsent.";
 const DRAFT = "skerry.draft.";
 const SEEN = "skerry.seen";
 const DRAWER = "skerry.drawer";
-const MOST_SEEN = 500; // conversations
+const MAX_CONVERSATIONS = 500; // conversations
 
 /** Run a storage access; a browser that forbids storage gives `otherwise`, and nothing is kept. */
 function guarded(access, otherwise) {
@@ -116,7 +116,7 @@ export const seen = {
   mark(key, at) {
     const { since, at: known } = seen.load();
     const newest = Object.entries({ ...known, [key]: at }).sort((a, b) => b[1] - a[1]);
-    const kept = Object.fromEntries(newest.slice(0, MOST_SEEN));
+    const kept = Object.fromEntries(newest.slice(0, MAX_CONVERSATIONS));
     guarded(() => localStorage.setItem(SEEN, JSON.stringify({ since, at: kept })));
   },
 };

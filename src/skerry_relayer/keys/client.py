@@ -54,7 +54,7 @@ from skerry_relayer.sessions import Certificate
 
 SECONDS: Final = 5.0
 """Seconds for one answer."""
-_MOST_IDLE: Final = 4
+_MAX_IDLE: Final = 4
 _ERRORS: Final[dict[int, type[RelayerError]]] = {
     error.status: error
     for error in (RefusedError, ForbiddenError, MissingError, NoCertificateError)
@@ -196,7 +196,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         except BaseException:  # a late answer must not be taken for that of the next request
             await anyio.aclose_forcefully(connection.stream)
             raise
-        if len(self._idle) < _MOST_IDLE:
+        if len(self._idle) < _MAX_IDLE:
             self._idle.append(connection)
         else:
             await anyio.aclose_forcefully(connection.stream)

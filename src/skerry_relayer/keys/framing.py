@@ -10,8 +10,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from skerry_relayer.envelope import Binding
 
 LENGTH_BYTES: Final = 4
-MOST_BYTES: Final = 4 * 1024 * 1024
-MOST_ITEMS: Final = 1000
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_ITEMS: Final = 1000
 """Keys of texts in one message."""
 Decoded = TypeVar("Decoded")
 
@@ -198,8 +198,8 @@ async def send(stream: anyio.abc.ByteSendStream, message: Request | Response) ->
         FrameError: it is larger than 4 MiB.
     """
     body = _ENCODER.encode(message)
-    if len(body) > MOST_BYTES:
-        raise FrameError(f"a message of {len(body)} bytes is larger than {MOST_BYTES}")
+    if len(body) > MAX_BYTES:
+        raise FrameError(f"a message of {len(body)} bytes is larger than {MAX_BYTES}")
     await stream.send(len(body).to_bytes(LENGTH_BYTES, "big") + body)
 
 
@@ -211,8 +211,8 @@ async def receive(stream: BufferedByteReceiveStream, decode: Callable[[bytes], D
         anyio.EndOfStream, anyio.IncompleteRead: the other end has closed.
     """
     length = int.from_bytes(await stream.receive_exactly(LENGTH_BYTES), "big")
-    if length > MOST_BYTES:
-        raise FrameError(f"a message of {length} bytes is larger than {MOST_BYTES}")
+    if length > MAX_BYTES:
+        raise FrameError(f"a message of {length} bytes is larger than {MAX_BYTES}")
     try:
         return decode(await stream.receive_exactly(length))
     except msgspec.MsgspecError as error:

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from skerry_relayer.envelope import EnvelopeError, unwrap, wrap
 from skerry_relayer.errors import ForbiddenError, MissingError, NoCertificateError, RelayerError
 from skerry_relayer.keys.framing import (
-    MOST_ITEMS,
+    MAX_ITEMS,
     AccountFound,
     AddDelegate,
     DelegateRow,
@@ -35,7 +35,7 @@ from skerry_relayer.keys.registry import QUEUE, Registry, now_ms
 from skerry_relayer.ports import Delegate
 from skerry_relayer.sessions import CertificateError, verify
 
-_MOST_CERTIFICATES: Final = 1000
+_MAX_CERTIFICATES: Final = 1000
 """Number of cached verified certificates, so that each signature is verified once."""
 
 
@@ -145,7 +145,7 @@ class Judge:
             )
         except (CertificateError, ValueError) as error:
             raise NoCertificateError(f"The certificate is not valid: {error}.") from error
-        if len(self._verified) >= _MOST_CERTIFICATES:
+        if len(self._verified) >= _MAX_CERTIFICATES:
             self._verified.clear()
         self._verified[public_key, certificate] = verified.expires_at
 
@@ -175,8 +175,8 @@ def _unwrapped(item: Wrapped, private: _Privates, owner: str, purpose: str) -> b
 
 
 def _check_count(items: Sequence[Wrapped]) -> None:
-    if len(items) > MOST_ITEMS:
-        raise ForbiddenError(f"{len(items)} keys in one request are more than {MOST_ITEMS}.")
+    if len(items) > MAX_ITEMS:
+        raise ForbiddenError(f"{len(items)} keys in one request are more than {MAX_ITEMS}.")
 
 
 def _row(delegate: Delegate) -> DelegateRow:

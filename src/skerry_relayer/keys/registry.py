@@ -20,8 +20,8 @@ from skerry_relayer.sessions import address_of
 from skerry_relayer.sqlite_files import connect, migrate
 
 FILE: Final = "registry.sqlite"
-MOST_DELEGATES: Final = 20
-MOST_NAMESPACES: Final = 100
+MAX_DELEGATES: Final = 20
+MAX_NAMESPACES: Final = 100
 LABEL_BYTES: Final = 64
 NAMESPACE_BYTES: Final = 255
 QUEUE: Final = "queue"
@@ -187,9 +187,9 @@ class Registry:
             public_keys = {delegate.public_key for delegate in self.delegates(account_id)}
             if public_key in public_keys:
                 raise RefusedError(f"Account {account_id} already has the key {public_key}.")
-            if len(public_keys) >= MOST_DELEGATES:
+            if len(public_keys) >= MAX_DELEGATES:
                 raise RefusedError(
-                    f"Account {account_id} has {MOST_DELEGATES} keys, which is the most. "
+                    f"Account {account_id} has {MAX_DELEGATES} keys, which is the most. "
                     "Revoke one first."
                 )
             if self._account(account_id) is None:
@@ -341,9 +341,9 @@ def _names(text: str | None) -> frozenset[str] | None:
 
 
 def _checked_names(names: frozenset[str]) -> list[str]:
-    if not 1 <= len(names) <= MOST_NAMESPACES:
+    if not 1 <= len(names) <= MAX_NAMESPACES:
         raise RefusedError(
-            f"A key is limited to 1 to {MOST_NAMESPACES} namespaces, not {len(names)}."
+            f"A key is limited to 1 to {MAX_NAMESPACES} namespaces, not {len(names)}."
         )
     for name in names:
         if not 1 <= len(name.encode("utf-8", "surrogatepass")) <= NAMESPACE_BYTES:

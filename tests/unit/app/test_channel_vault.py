@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.app.channel_vault import MOST_BYTES, StoreVault
+from skerry.app.channel_vault import MAX_BYTES, StoreVault
 from skerry.ports.vault import VaultEntry
 from skerry.store import DATABASE, Store, backups, channel_secrets, open_store, restore
 from skerry.store.backups import BackupKind
@@ -63,7 +63,7 @@ async def test_only_the_newest_of_a_kind_are_kept(store: Store, tmp_path: Path) 
 
 async def test_a_value_that_is_too_large_writes_nothing(store: Store, tmp_path: Path) -> None:
     ours = vault(store, tmp_path)
-    large = VaultEntry("kind", "large", bytes(MOST_BYTES + 1))
+    large = VaultEntry("kind", "large", bytes(MAX_BYTES + 1))
     with pytest.raises(ValueError, match="matrix/default: kind large has 4000001 bytes"):
         await ours.write([VaultEntry("kind", "small", b"1"), large])
     assert await ours.every("kind") == []

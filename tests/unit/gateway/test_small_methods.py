@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.system_events import MAX_EVENTS, MOST_CHARS, SystemEvents
+from skerry.gateway.system_events import MAX_CHARS, MAX_EVENTS, SystemEvents
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
 from skerry.testing.clock import FakeClock
@@ -103,7 +103,7 @@ async def test_a_client_tells_others_of_itself(rig: Rig, wire: Wire) -> None:
 def test_system_events_are_bounded_and_a_repeated_one_is_queued_once() -> None:
     events = SystemEvents(FakeClock())
     events.add(MAIN, "x" * 1_000_000)
-    assert [len(text) for _, text in events.queued[MAIN]] == [MOST_CHARS]
+    assert [len(text) for _, text in events.queued[MAIN]] == [MAX_CHARS]
     for number in range(MAX_EVENTS + 5):
         events.add(MAIN, str(number))
         events.add(MAIN, str(number))

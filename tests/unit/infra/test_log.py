@@ -154,7 +154,7 @@ def test_a_file_a_day_for_the_owner_only_and_old_ones_go(tmp_path: Path) -> None
 def test_a_loud_day_has_two_files_of_bounded_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "MOST_BYTES", 100)
+    monkeypatch.setattr(log, "MAX_BYTES", 100)
     write = DailyFiles(tmp_path, FakeClock(NOW))
     for number in range(100):
         write(f"line {number}")

@@ -80,7 +80,7 @@ def test_a_link_in_a_folder_refuses_it(tmp_path: Path) -> None:
 def test_a_wheel_that_grows_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(installing, "MAX_BYTES", 1 << 20)
     source = wheel(tmp_path, {"pond/__init__.py": MAIN, "pond/zeros": "0" * (1 << 21)})
     assert source.stat().st_size < 1 << 16
     with pytest.raises(PluginError, match="more than"):

@@ -31,7 +31,7 @@ def test_only_what_changed_since_the_start_of_the_command_is_recorded(
 def test_a_directory_with_too_many_files_is_recorded_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gates, "MOST_CHANGED", 1)
+    monkeypatch.setattr(gates, "MAX_CHANGED_FILES", 1)
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
     records = FileRecords()

@@ -19,7 +19,7 @@ from skerry.providers.offered import (
     FAILED_SECONDS,
     FRESH_SECONDS,
     LIST_BYTES,
-    MOST_MODELS,
+    MAX_MODELS,
     Answers,
     Offered,
     answer,
@@ -128,7 +128,7 @@ def test_nonsense_in_a_list_harms_nobody() -> None:
     assert one == Offered("fine")
     for body in (b"", b"[", b"7", b'{"data":{}}', b"[" * 5000):
         assert parse(body) is None
-    assert len(parsed(*({"id": str(number)} for number in range(5000)))) == MOST_MODELS
+    assert len(parsed(*({"id": str(number)} for number in range(5000)))) == MAX_MODELS
 
 
 async def test_each_format_is_asked_in_its_way() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from skerry_recall.statements import dated, importance, statements
-from skerry_relayer.extract import MOST_FACTS, Rules
+from skerry_relayer.extract import MAX_FACTS, Rules
 
 WEDNESDAY = date(2026, 5, 20)
 AT = datetime(2026, 5, 20, 10, tzinfo=UTC)
@@ -95,7 +95,7 @@ async def test_known_and_repeated_facts_are_left_out_and_times_stay_without_a_ti
     facts = await Rules().extract("I live in Oslo. " * 3 + "I ran yesterday far.", AT, [])
     assert "2026-05-19" in facts[-1].text
     many = " ".join(f"I own {number} boats." for number in range(50))
-    assert len(await Rules().extract(many, AT, [])) == MOST_FACTS
+    assert len(await Rules().extract(many, AT, [])) == MAX_FACTS
 
 
 @pytest.mark.parametrize(

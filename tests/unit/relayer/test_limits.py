@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry_relayer.rate_limits import LAYERS, MOST_WINDOWS, RequestLimits, weight_of
+from skerry_relayer.rate_limits import LAYERS, MAX_WINDOWS, RequestLimits, weight_of
 from tests.support.memwal import Delegate
 from tests.support.relayer import Lab
 
@@ -70,9 +70,9 @@ def test_work_found_later_counts_and_keeps_what_was_counted() -> None:
 
 def test_windows_of_many_owners_do_not_grow_without_end() -> None:
     limits = RequestLimits(on=True)
-    for number in range(MOST_WINDOWS):
+    for number in range(MAX_WINDOWS):
         limits.charge(f"k{number}", f"o{number}", 1, 0)
-    assert len(limits._windows) <= MOST_WINDOWS + len(LAYERS)
+    assert len(limits._windows) <= MAX_WINDOWS + len(LAYERS)
 
 
 async def test_over_http_a_limit_names_its_layer_and_the_wait(tmp_path: Path) -> None:

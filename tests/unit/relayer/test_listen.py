@@ -89,7 +89,7 @@ async def test_a_slow_head_ends_the_connection(
 
 
 async def test_connections_have_an_upper_number(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(listen, "MAX_CONNECTIONS", 1)
     async with await anyio.connect_tcp("127.0.0.1", port) as first:
         await first.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
         with anyio.fail_after(60):

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from skerry_relayer.errors import DownError
-from skerry_relayer.model import MOST_ANSWER, ChatModel, parse
+from skerry_relayer.model import MAX_ANSWER, ChatModel, parse
 
 AT = datetime(2026, 5, 20, 10, tzinfo=UTC)
 
@@ -77,7 +77,7 @@ async def test_an_answer_comes_from_the_memories() -> None:
         pytest.param(Server(raw=b'{"error":"overloaded"}'), id="error-in-200"),
         pytest.param(Server(raw=b'{"choices":[]}'), id="no-choice"),
         pytest.param(Server(raw=b"<html>"), id="html"),
-        pytest.param(Server(raw=b" " * (MOST_ANSWER + 1)), id="long"),
+        pytest.param(Server(raw=b" " * (MAX_ANSWER + 1)), id="long"),
     ],
 )
 async def test_a_model_that_fails_is_down(server: Server) -> None:

@@ -60,7 +60,7 @@ async def test_other_answers_other_hosts_and_endless_events_are_refused(
             return ServedResponse(b"", 404)
         return ServedResponse(stream=body)
 
-    monkeypatch.setattr(channel_events, "_MOST_EVENT", 1000)
+    monkeypatch.setattr(channel_events, "_MAX_EVENT", 1000)
     async with serve(handle) as root:
         http = AccountHttp([root])
         with pytest.raises(EventsEndedError) as caught:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from skerry.model.errors import ToolError
-from skerry.sdk.host_approvals import ALLOWED_SECONDS, MOST_OPEN, REFUSED_SECONDS, HostApprovals
+from skerry.sdk.host_approvals import ALLOWED_SECONDS, MAX_OPEN, REFUSED_SECONDS, HostApprovals
 
 
 class Desk:
@@ -70,11 +70,11 @@ async def test_equal_questions_are_asked_once_and_few_at_a_time() -> None:
         answers.append(await desk.ask(host))
 
     async with anyio.create_task_group() as group:
-        for number in range(MOST_OPEN):
+        for number in range(MAX_OPEN):
             group.start_soon(ask, f"h{number}.example")
         group.start_soon(ask, "h0.example")
         await anyio.wait_all_tasks_blocked()
         assert await desk.ask("more.example") is False
-        assert len(desk.asked) == MOST_OPEN
+        assert len(desk.asked) == MAX_OPEN
         desk.go.set()
-    assert answers == [True] * (MOST_OPEN + 1)
+    assert answers == [True] * (MAX_OPEN + 1)

@@ -38,7 +38,7 @@ _SWITCH_ON: Final = "Switch on the Message Content Intent on the page Bot of the
 _RESET: Final = "Reset the token on the page Bot of the developer portal"
 _ADDRESS_TRIES: Final = 3
 """Failures after which the gateway's address is requested again."""
-MOST_TEXT: Final = 1900
+MAX_TEXT: Final = 1900
 """Code units of a message: Discord takes 2,000 characters, and marks are added."""
 
 
@@ -46,7 +46,7 @@ class DiscordAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Edits`, `Reacts` and `Probes`."""
 
     channel = wire.CHANNEL
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
         edits=True,

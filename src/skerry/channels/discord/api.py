@@ -15,7 +15,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
 CHANNEL_HOSTS: Final = ("*.discord.gg", "cdn.discordapp.com", "media.discordapp.net")
 _AGENT: Final = f"DiscordBot (skerry, {__version__})"
-_MOST_LIMITS: Final = 1000
+_MAX_LIMITS: Final = 1000
 _FOR_GOOD: Final = frozenset({400, 403, 404, 413})
 _SECONDS: Final = re.compile(r"\d{1,8}(\.\d{1,9})?")
 
@@ -44,7 +44,7 @@ class RateLimits:
     def note(self, kind: str, seconds: float) -> None:
         """Records a limit; the kind `""` is all requests."""
         now = anyio.current_time()
-        if len(self._until) >= _MOST_LIMITS:
+        if len(self._until) >= _MAX_LIMITS:
             self._until = {name: until for name, until in self._until.items() if until > now}
         self._until[kind] = max(self._until.get(kind, 0.0), now + seconds)
 

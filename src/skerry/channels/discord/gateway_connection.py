@@ -19,7 +19,7 @@ INTENTS: Final = 1 << 0 | 1 << 9 | 1 << 12 | 1 << 15
 """Servers, their messages, direct messages, and the text of messages."""
 HELLO_SECONDS: Final = 20.0
 _SLACK_SECONDS: Final = 15.0
-_MOST_URL: Final = 512
+_MAX_URL: Final = 512
 _NEW_SESSION: Final = frozenset({4003, 4007, 4009})
 """Close codes that end the session, so that it cannot be resumed."""
 _LOGIN_CODES: Final = {
@@ -158,7 +158,7 @@ class GatewayConnection:
             return
         begun = wire.ready.decode(frame.d)
         self._session.id, self._session.seq = begun.session_id, frame.s or 0
-        self._session.url = begun.resume_gateway_url[:_MOST_URL]
+        self._session.url = begun.resume_gateway_url[:_MAX_URL]
 
     async def _beat(self, socket: AccountSocket, interval: float) -> None:
         """Sends heartbeats; closes the connection when one is not answered before the next."""

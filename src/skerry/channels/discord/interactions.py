@@ -17,8 +17,8 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 3.0
 """Seconds after which Discord shows an interaction as failed."""
 _EPHEMERAL: Final = 1 << 6
-_MOST_COMMANDS: Final = 100
-_MOST_DESCRIPTION: Final = 100
+_MAX_COMMANDS: Final = 100
+_MAX_DESCRIPTION: Final = 100
 _BUTTON_IS_TAKEN: Final = {"type": 6}
 
 
@@ -41,7 +41,7 @@ async def acknowledge(api: RestApi, raw: Raw) -> None:
 
 def menu(commands: tuple[MenuCommand, ...]) -> list[dict[str, Any]]:
     """Returns the commands as entries of Discord's menu, for servers and for direct chats."""
-    return [_entry(command) for command in commands[:_MOST_COMMANDS]]
+    return [_entry(command) for command in commands[:_MAX_COMMANDS]]
 
 
 def digest(entries: list[dict[str, Any]]) -> str:
@@ -63,7 +63,7 @@ async def set_menu(api: RestApi, entries: list[dict[str, Any]]) -> None:
 def _entry(command: MenuCommand) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": command.name,
-        "description": command.description[:_MOST_DESCRIPTION] or command.name,
+        "description": command.description[:_MAX_DESCRIPTION] or command.name,
         "type": 1,
         "contexts": [0, 1],
     }

@@ -27,19 +27,19 @@ from skerry.sdk.channels import (
     Settlement,
 )
 
-MOST_CONTENT: Final = 2000
+MAX_CONTENT: Final = 2000
 """Characters of a message, its marks included."""
 TYPING_SECONDS: Final = 8.0
 """Seconds until the typing indicator is sent again; Discord shows it for ten."""
 _LOOKED_AT: Final = 100
 _NO_PREVIEWS: Final = 1 << 2
 _SILENT: Final = 1 << 12
-_MOST_ROWS: Final = 5
-_MOST_LABEL: Final = 80
-_MOST_COMMAND: Final = 100
-_MOST_ANSWERS: Final = 10
-_MOST_ANSWER: Final = 55
-_MOST_HOURS: Final = 768
+_MAX_ROWS: Final = 5
+_MAX_LABEL: Final = 80
+_MAX_COMMAND: Final = 100
+_MAX_ANSWERS: Final = 10
+_MAX_ANSWER: Final = 55
+_MAX_HOURS: Final = 768
 
 
 class Poster:
@@ -191,9 +191,9 @@ def _is_part(stored: wire.Message, part: OutboundPart) -> bool:
 def _content(text: str) -> str:
     """Returns a text in Discord's Markdown; the source text when the result is too long."""
     rendered = DISCORD.render(text)
-    if rendered.strip() and len(rendered) <= MOST_CONTENT:
+    if rendered.strip() and len(rendered) <= MAX_CONTENT:
         return rendered
-    return text[:MOST_CONTENT]
+    return text[:MAX_CONTENT]
 
 
 def _rows(buttons: tuple[tuple[Button, ...], ...]) -> list[dict[str, Any]]:
@@ -205,28 +205,28 @@ def _rows(buttons: tuple[tuple[Button, ...], ...]) -> list[dict[str, Any]]:
                 {
                     "type": 2,
                     "style": 2,
-                    "label": button.label[:_MOST_LABEL],
+                    "label": button.label[:_MAX_LABEL],
                     "custom_id": button.command,
                 }
-                for button in row[:_MOST_ROWS]
-                if 0 < len(button.command) <= _MOST_COMMAND
+                for button in row[:_MAX_ROWS]
+                if 0 < len(button.command) <= _MAX_COMMAND
             ],
         }
-        for row in buttons[:_MOST_ROWS]
+        for row in buttons[:_MAX_ROWS]
     ]
     return [row for row in rows if row["components"]]
 
 
 def _poll(poll: Poll) -> Mapping[str, Any]:
-    if len(poll.options) > _MOST_ANSWERS or any(
-        len(option) > _MOST_ANSWER for option in poll.options
+    if len(poll.options) > _MAX_ANSWERS or any(
+        len(option) > _MAX_ANSWER for option in poll.options
     ):
-        message = f"A poll of Discord has {_MOST_ANSWERS} options of {_MOST_ANSWER} characters."
+        message = f"A poll of Discord has {_MAX_ANSWERS} options of {_MAX_ANSWER} characters."
         raise DeliveryRefusedError(message)
     return {
         "question": {"text": poll.question[:300]},
         "answers": [{"poll_media": {"text": option}} for option in poll.options],
-        "duration": min(ceil(poll.seconds / 3600), _MOST_HOURS) if poll.seconds else 24,
+        "duration": min(ceil(poll.seconds / 3600), _MAX_HOURS) if poll.seconds else 24,
         "allow_multiselect": poll.most > 1,
     }
 

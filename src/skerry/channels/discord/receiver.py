@@ -24,16 +24,16 @@ from skerry.sdk.channels import Inbox
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING: Final = 2000
+MAX_QUEUED_EVENTS: Final = 2000
 """Events in the queue; when it is full the connection ends, and they are sent again."""
 MENU_SECONDS: Final = 60.0
 """Seconds between two checks for changed commands."""
 _PROGRESS: Final = "progress"
-_MOST_READ: Final = 200
+_MAX_POSITIONS: Final = 200
 """Channels whose last message id is stored."""
 _SAVE_EVERY: Final = 100
 _PAGE: Final = 100
-_MOST_PAGES: Final = 10
+_MAX_PAGES: Final = 10
 _HIDDEN: Final = frozenset({403, 404})
 _CHANNEL_CHANGES: Final = frozenset(
     {"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_UPDATE", "THREAD_DELETE"}
@@ -118,7 +118,7 @@ class Receiver:
         url, progress = await self._address(), self._progress
         if not progress.session.id:
             progress.is_behind = bool(progress.read)
-        queue, frames = anyio.create_memory_object_stream[wire.Frame](MOST_WAITING)
+        queue, frames = anyio.create_memory_object_stream[wire.Frame](MAX_QUEUED_EVENTS)
         ended: list[Exception] = []
         async with frames, in_background(partial(self._listen, url, queue, ended)):
             async for frame in frames:
@@ -196,7 +196,7 @@ class Receiver:
             read = self._progress.read
             read.pop(message.channel_id, None)
             read[message.channel_id] = message.id
-            if len(read) > _MOST_READ:
+            if len(read) > _MAX_POSITIONS:
                 del read[next(iter(read))]
         return True
 
@@ -224,7 +224,7 @@ class Receiver:
         self._channels.forget_members()
 
     async def _read_on(self, channel_id: str, last: str, inbox: Inbox) -> None:
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             path = f"/channels/{channel_id}/messages?after={last}&limit={_PAGE}"
             raws = wire.messages.decode(await self._api.call("GET", path))
             for message in sorted(_readable(raws), key=lambda message: int(message.id)):
@@ -288,7 +288,7 @@ def _put(queue: MemoryObjectSendStream[wire.Frame], frame: wire.Frame) -> None:
             frame if frame.t in _HANDLED_EVENTS else wire.Frame(Op.DISPATCH, s=frame.s)
         )
     except anyio.WouldBlock:
-        raise SocketEndedError(f"More than {MOST_WAITING} events wait.") from None
+        raise SocketEndedError(f"More than {MAX_QUEUED_EVENTS} events wait.") from None
 
 
 def _readable(raws: tuple[Raw, ...]) -> list[wire.Message]:

@@ -30,7 +30,7 @@ _THREADS: Final = frozenset({10, 11, 12})
 _TEXT_TYPES: Final = frozenset({0, 19})
 """Types of messages that a person wrote: a plain one, and a reply."""
 _FORWARD: Final = 1
-_MOST_NAME: Final = 256
+_MAX_NAME: Final = 256
 _EPOCH_MS: Final = 1_420_070_400_000
 _SNOWFLAKE: Final = re.compile(r"\d{1,19}")
 _ACTED: Final = "act:"
@@ -48,7 +48,7 @@ class User(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Returns the name that Discord shows outside of servers."""
-        return (self.global_name or self.username)[:_MOST_NAME]
+        return (self.global_name or self.username)[:_MAX_NAME]
 
 
 class Member(Struct, frozen=True):
@@ -272,9 +272,9 @@ def inbound(
         f"{message.id}:{edited}" if edited else message.id,
         now,
         thread_id=thread,
-        sender_name=(nick or author.name)[:_MOST_NAME],
-        sender_username=author.username[:_MOST_NAME],
-        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MOST_NAME],
+        sender_name=(nick or author.name)[:_MAX_NAME],
+        sender_username=author.username[:_MAX_NAME],
+        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MAX_NAME],
         mentions_me=me.id in mentions,
         mentions=mentions,
         reply=_quoted(message, me),
@@ -327,9 +327,9 @@ def acted(
         _ACTED + act.id,
         now,
         thread_id=thread,
-        sender_name=(nick or person.name)[:_MOST_NAME],
-        sender_username=person.username[:_MOST_NAME],
-        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MOST_NAME],
+        sender_name=(nick or person.name)[:_MAX_NAME],
+        sender_username=person.username[:_MAX_NAME],
+        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MAX_NAME],
         mentions_me=True,
         parent=parent,
         guild_id=channel.guild_id or "",
@@ -353,9 +353,7 @@ def _files(files: tuple[File, ...]) -> Iterator[Attachment]:
         if file.url:
             mime = (file.content_type or "").partition(";")[0].strip()
             kind = kind_of(mime)
-            yield Attachment(
-                kind, file.url, mime[:_MOST_NAME], file.filename[:_MOST_NAME], file.size
-            )
+            yield Attachment(kind, file.url, mime[:_MAX_NAME], file.filename[:_MAX_NAME], file.size)
 
 
 def is_snowflake(text: str) -> bool:

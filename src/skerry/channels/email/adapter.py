@@ -41,12 +41,12 @@ logger = logging.getLogger(__name__)
 IDLE_SECONDS: Final = 540.0
 """Time after which IDLE begins anew: a server may end it after 29 minutes, and a router forgets a
 silent connection before that."""
-MOST_TEXT: Final = 60_000
+MAX_TEXT: Final = 60_000
 """Characters of a mail."""
 HOUR_MS: Final = 3_600_000
-_MOST_SENDERS: Final = 1000
-_MOST_THREADS: Final = 500
-_MOST_FILE: Final = 10_000_000
+_MAX_SENDERS: Final = 1000
+_MAX_THREADS: Final = 500
+_MAX_FILE: Final = 10_000_000
 _UNREADABLE_TIMES: Final = 2
 """Connections that may fail on the same mail before it is skipped."""
 _POSITION: Final = "place"
@@ -78,7 +78,7 @@ class EmailAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `Fetches` and `Probes`."""
 
     channel = wire.CHANNEL
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(threads=True, media_in=True, media_out=True, rich_text=True)
 
@@ -92,7 +92,7 @@ class EmailAdapter(Account):
         self._author = Mailbox(settings.address, settings.name)
         self._taken_at: dict[str, deque[int]] = {}
         """Times of the mails that were accepted within the last hour, by sender."""
-        self._threads = Recent[str, Thread](_MOST_THREADS)
+        self._threads = Recent[str, Thread](_MAX_THREADS)
         """Threads of the last mails by their ids, which an answer needs."""
         self._unreadable: tuple[str, int] = ("", 0)
         """The last mail with an unreadable description, and its failures in a row."""
@@ -207,7 +207,7 @@ class EmailAdapter(Account):
         sender = wire.sender_id(head, self._settings.authserv_ids)
         if sender.startswith(wire.UNVERIFIED) and self._settings.unverified == "ignore":
             return "its sender is not verified"
-        if len(self._taken_at) >= _MOST_SENDERS:
+        if len(self._taken_at) >= _MAX_SENDERS:
             self._taken_at = {
                 name: times
                 for name, times in self._taken_at.items()
@@ -233,7 +233,7 @@ class EmailAdapter(Account):
             thread = await self._thread(part.to)
             mail = composed(part, self._author, recipient, thread, self.host.clock.now_ms())
             if part.additions.media is not None:
-                file = await read_file(part.additions.media, _MOST_FILE)
+                file = await read_file(part.additions.media, _MAX_FILE)
                 attach(mail, file.data, file.mime, file.name)
             message = mail.as_bytes()
 

@@ -14,10 +14,10 @@ from msgspec import Struct
 from skerry.channels.email.markup import html_of
 from skerry.sdk.channels import OutboundPart
 
-_MOST_SUBJECT: Final = 78
+_MAX_SUBJECT: Final = 78
 _REPLY: Final = re.compile(r"^\s*(?:re|aw|antw|sv|vs|r|odp)\s*:", re.IGNORECASE)
 _MARKS: Final = re.compile(r"[*_`#>~\[\]]+")
-_MOST_REFERENCES: Final = 20
+_MAX_REFERENCES: Final = 20
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 
 
@@ -54,7 +54,7 @@ def composed(
     mail["Message-ID"] = f"<{part_id(part, author)}>"
     before = thread.references
     if before:
-        references = [before[0], *before[1:][-_MOST_REFERENCES:]]
+        references = [before[0], *before[1:][-_MAX_REFERENCES:]]
         mail["In-Reply-To"] = f"<{before[-1]}>"
         mail["References"] = " ".join(f"<{message_id}>" for message_id in references)
     # Other programs and out-of-office replies must not answer this mail.
@@ -82,7 +82,7 @@ def _subject(text: str, thread: Thread) -> str:
         return _flat(subject if _REPLY.match(subject) else f"Re: {subject}")
     first = next((line for line in text.splitlines() if line.strip()), "")
     subject = _flat(_MARKS.sub("", first)) or "A message for you"
-    return subject if len(subject) <= _MOST_SUBJECT else subject[: _MOST_SUBJECT - 1] + "…"
+    return subject if len(subject) <= _MAX_SUBJECT else subject[: _MAX_SUBJECT - 1] + "…"
 
 
 def _flat(text: str) -> str:

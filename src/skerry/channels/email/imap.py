@@ -33,7 +33,7 @@ SECONDS: Final = 12.0
 """Time for a command, the transfer of an attachment included."""
 _SMALL: Final = 256 * 1024
 """Bytes of the literals of a response to a command that requests no content."""
-_MOST_RESPONSES: Final = 20_000
+_MAX_RESPONSES: Final = 20_000
 _LOGIN_CODES: Final = ("[AUTHENTICATIONFAILED]", "[AUTHORIZATIONFAILED]", "[EXPIRED]")
 _PASSING_CODES: Final = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[CONTACTADMIN]")
 
@@ -266,7 +266,7 @@ class Imap(Struct):
 
     async def _ending(self, max_bytes: int, *, stop_at_question: bool = False) -> ImapResponse:
         """Returns the response that ends the last command; stores the untagged ones before it."""
-        for _ in range(_MOST_RESPONSES):
+        for _ in range(_MAX_RESPONSES):
             response = await self._response(max_bytes)
             if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
                 return response

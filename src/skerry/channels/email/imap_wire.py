@@ -15,8 +15,8 @@ _TOKEN: Final = re.compile(
     rb'|(?P<atom>[^\s()"\[]*\[[^\]]*\][^\s()"]*|[^\s()"]+)'
 )
 _ESCAPE: Final = re.compile(rb"\\(.)", re.DOTALL)
-_MOST_NESTING: Final = 60
-_MOST_PARTS: Final = 200
+_MAX_NESTING: Final = 60
+_MAX_PARTS: Final = 200
 
 
 class ImapSyntaxError(ValueError):
@@ -69,7 +69,7 @@ def _words(parts: Sequence[bytes]) -> list[Word]:
             continue
         for kind, token in _tokens(LITERAL.sub(b"", part)):
             _add(open_lists, kind, token)
-            if not 0 < len(open_lists) <= _MOST_NESTING:
+            if not 0 < len(open_lists) <= _MAX_NESTING:
                 raise ImapSyntaxError("The lists of a response are not well nested.")
     if len(open_lists) != 1:
         raise ImapSyntaxError("A list of a response has no end.")
@@ -146,7 +146,7 @@ def parts(structure: Word) -> list[Part]:
     text_parts: list[Part] = []
     if isinstance(structure, list):
         _walk(structure, "", "", text_parts)
-    return text_parts[:_MOST_PARTS]
+    return text_parts[:_MAX_PARTS]
 
 
 def _walk(body: list[Word], number: str, container: str, text_parts: list[Part]) -> None:
@@ -157,7 +157,7 @@ def _walk(body: list[Word], number: str, container: str, text_parts: list[Part])
     count = next((n for n, word in enumerate(body) if not isinstance(word, list)), len(body))
     kind = _text(body[count]).lower() if count < len(body) else ""
     for position, word in enumerate(body[:count], 1):
-        if isinstance(word, list) and len(text_parts) < _MOST_PARTS:
+        if isinstance(word, list) and len(text_parts) < _MAX_PARTS:
             _walk(word, f"{number}.{position}" if number else f"{position}", kind, text_parts)
 
 

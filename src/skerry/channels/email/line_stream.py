@@ -18,7 +18,7 @@ from skerry.sdk.channel_host import AccountHttp
 
 CONNECT_SECONDS: Final = 10.0
 _READ: Final = 65_536
-_MOST_LINE: Final = 1 << 20
+_MAX_LINE: Final = 1 << 20
 
 
 class UnreadableError(PlatformError):
@@ -69,8 +69,8 @@ class LineStream(Struct):
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
-            if searched > _MOST_LINE:
-                message = f"{self.door.name} sent a line of more than {_MOST_LINE} bytes."
+            if searched > _MAX_LINE:
+                message = f"{self.door.name} sent a line of more than {_MAX_LINE} bytes."
                 raise UnreadableError(message)
             await self._fill()
         line = bytes(self._buffer[:end])

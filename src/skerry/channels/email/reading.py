@@ -10,10 +10,10 @@ from skerry.channels.email.imap_wire import Part, parts
 from skerry.channels.email.markup import is_forwarded, new_part, own_words
 from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
 
-_MOST_PLAIN: Final = 200_000
-_MOST_HTML: Final = 500_000
+_MAX_PLAIN_BYTES: Final = 200_000
+_MAX_HTML_BYTES: Final = 500_000
 """Bytes of a part that are read; a longer text is cut off."""
-MOST_CHARS: Final = 100_000
+MAX_CHARS: Final = 100_000
 CUT: Final = "\n[The rest of this mail is left out.]"
 
 
@@ -32,10 +32,10 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
     forwards = is_forwarded(head.subject)
     body = await _text(imap, stored.uid, every, keeps_history=forwards)
     own_text = own_words(body, is_forwarded=forwards)
-    text = _with_subject(body[:MOST_CHARS], head)
+    text = _with_subject(body[:MAX_CHARS], head)
     if not text and not files:
         return None
-    text += CUT if len(body) > MOST_CHARS else ""
+    text += CUT if len(body) > MAX_CHARS else ""
     is_mixed = forwards or own_text != body
     sender = wire.sender_id(head, settings.authserv_ids)
     return InboundMessage(
@@ -43,7 +43,7 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
         account,
         Peer(PeerKind.DIRECT, sender),
         sender,
-        own_text[:MOST_CHARS] if is_mixed and own_text else text,
+        own_text[:MAX_CHARS] if is_mixed and own_text else text,
         head.message_id or mail_id,
         now,
         thread_id=head.thread or None,
@@ -59,15 +59,15 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
 
 async def _text(imap: Imap, uid: int, every: Sequence[Part], *, keeps_history: bool) -> str:
     plain, html = wire.texts(every)
-    texts = [await _part_text(imap, uid, part, _MOST_PLAIN) for part in plain]
+    texts = [await _part_text(imap, uid, part, _MAX_PLAIN_BYTES) for part in plain]
     text = "\n".join(text.strip("\r\n") for text in texts)
     if not text.strip() and html:
         # Imported here: most mails have plain text, and lxml takes 6 MB.
         from skerry.channels.email.html_mail import text_of  # noqa: PLC0415 - at first use
 
-        markup = await _part_text(imap, uid, html[0], _MOST_HTML)
+        markup = await _part_text(imap, uid, html[0], _MAX_HTML_BYTES)
         text = text_of(markup, keeps_history=keeps_history)
-    text = text[:_MOST_PLAIN]
+    text = text[:_MAX_PLAIN_BYTES]
     return text.strip() if keeps_history else new_part(text)
 
 

@@ -13,7 +13,7 @@ from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0
 """Time for one command."""
-_MOST_LINES: Final = 100
+_MAX_LINES: Final = 100
 _FOR_GOOD: Final = 500
 _QUESTION: Final = 334
 _RETRY_AFTER: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
@@ -130,7 +130,7 @@ class _Smtp(Struct):
     async def _reply(self) -> tuple[int, str]:
         lines: list[str] = []
         with within(SECONDS, self.lines.door):
-            while len(lines) < _MOST_LINES:
+            while len(lines) < _MAX_LINES:
                 line = (await self.lines.line()).decode("utf-8", "replace")
                 lines.append(line[4:])
                 if not line[:3].isdecimal():

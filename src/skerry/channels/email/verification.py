@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-_MOST_CHARS: Final = 16_384
+_MAX_CHARS: Final = 16_384
 _DOUBTS: Final = frozenset({"fail", "temperror", "permerror"})
 
 
@@ -68,7 +68,7 @@ def _domain(address: str) -> str:
 
 
 def _parsed(header: str) -> tuple[str, list[_Result]]:
-    statements = _statements(header[: _MOST_CHARS + 1])
+    statements = _statements(header[: _MAX_CHARS + 1])
     server = statements[0][0].lower() if statements[0] else ""
     results = [_result(words) for words in statements[1:] if len(words) > 1]
     return server, results
@@ -98,7 +98,7 @@ _EQUALS: Final = "\0="
 
 def _statements(header: str) -> list[list[str]]:
     """Returns the words of each statement, without comments; quoted signs are text."""
-    if len(header) > _MOST_CHARS or "\0" in header:
+    if len(header) > _MAX_CHARS or "\0" in header:
         raise _SyntaxError
     statements: list[list[str]] = [[]]
     word = ""

@@ -21,12 +21,12 @@ from skerry.sdk.channels import Attachment, ChannelId
 CHANNEL: Final = ChannelId("email")
 UNVERIFIED: Final = "unverified:"
 """Prefix of the id of an unverified sender."""
-_MOST_ADDRESS: Final = 254
-_MOST_FIELD: Final = 2000
-_MOST_REFERENCES: Final = 16_384
-_MOST_NAME: Final = 256
-_MOST_ATTACHMENTS: Final = 32
-_MOST_TEXTS: Final = 4
+_MAX_ADDRESS: Final = 254
+_MAX_FIELD: Final = 2000
+_MAX_REFERENCES: Final = 16_384
+_MAX_NAME: Final = 256
+_MAX_ATTACHMENTS: Final = 32
+_MAX_TEXTS: Final = 4
 _ID: Final = re.compile(r"<([!-;=?-~]{1,250})>")
 _ATOM: Final = r"[!#-'*+/-9=?A-Z^-~-]"
 _ADDRESS: Final = re.compile(
@@ -92,14 +92,14 @@ def read_head(data: bytes) -> MailHead:
         elif low == "from":
             senders.append(text)
     address, display_name = _sender(senders)
-    references = _ID.findall(first.get("references", "")[:_MOST_REFERENCES])
-    references = references or _ID.findall(first.get("in-reply-to", "")[:_MOST_FIELD])[:1]
-    ids = _ID.findall(first.get("message-id", "")[:_MOST_FIELD])
-    subject = _decoded(first.get("subject", "")[:_MOST_FIELD])
+    references = _ID.findall(first.get("references", "")[:_MAX_REFERENCES])
+    references = references or _ID.findall(first.get("in-reply-to", "")[:_MAX_FIELD])[:1]
+    ids = _ID.findall(first.get("message-id", "")[:_MAX_FIELD])
+    subject = _decoded(first.get("subject", "")[:_MAX_FIELD])
     return MailHead(
         address,
         display_name,
-        " ".join(subject.split())[:_MOST_NAME],
+        " ".join(subject.split())[:_MAX_NAME],
         ids[0] if ids else "",
         tuple(references),
         tuple(authentication),
@@ -118,18 +118,18 @@ def _sender(fields: list[str]) -> tuple[str, str]:
     A header that programs read in different ways is refused: the server that verified the sender
     may have read another address.
     """
-    if len(fields) != 1 or len(fields[0]) > _MOST_FIELD:
+    if len(fields) != 1 or len(fields[0]) > _MAX_FIELD:
         return "", ""
     match = _MAILBOX.fullmatch(_ENCODED.sub(_PLACEHOLDER, fields[0].strip()))
     address = (match["bare"] or match["address"]) if match else ""
-    if match is None or len(address) > _MOST_ADDRESS:
+    if match is None or len(address) > _MAX_ADDRESS:
         return "", ""
     name = (match["name"] or "").strip()
     if name.startswith('"'):
         name = re.sub(r"\\(.)", r"\1", name[1:-1])
     for word in _ENCODED.findall(fields[0]):
         name = name.replace(_PLACEHOLDER, word, 1)
-    return address.lower(), _decoded(name)[:_MOST_NAME]
+    return address.lower(), _decoded(name)[:_MAX_NAME]
 
 
 def _decoded(text: str) -> str:
@@ -152,7 +152,7 @@ def is_message_id(text: str) -> bool:
 def address_of(peer: str) -> str:
     """Returns the address of a peer; empty if it is not an address."""
     address = peer.removeprefix(UNVERIFIED)
-    return address if _ADDRESS.fullmatch(address) and len(address) <= _MOST_ADDRESS else ""
+    return address if _ADDRESS.fullmatch(address) and len(address) <= _MAX_ADDRESS else ""
 
 
 def unanswered(head: MailHead, account_address: str) -> str:
@@ -182,7 +182,7 @@ def texts(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     """Returns the parts with the plain text of a mail, and those with its HTML."""
     inline = [part for part in parts if part.disposition != "attachment"]
     plain = [part for part in inline if part.mime == "text/plain"]
-    return plain[:_MOST_TEXTS], [part for part in inline if part.mime == "text/html"][:1]
+    return plain[:_MAX_TEXTS], [part for part in inline if part.mime == "text/html"][:1]
 
 
 def attachments(parts: Sequence[Part], mail_handle: str) -> tuple[Attachment, ...]:
@@ -199,16 +199,16 @@ def attachments(parts: Sequence[Part], mail_handle: str) -> tuple[Attachment, ..
         kind = kind_of(part.mime)
         size = part.size * 3 // 4 if part.encoding == "base64" else part.size
         handle = f"{mail_handle}/{part.number}/{part.encoding or '7bit'}"
-        files.append(Attachment(kind, handle, part.mime[:_MOST_NAME], _file_name(part), size))
-    return tuple(files[:_MOST_ATTACHMENTS])
+        files.append(Attachment(kind, handle, part.mime[:_MAX_NAME], _file_name(part), size))
+    return tuple(files[:_MAX_ATTACHMENTS])
 
 
 def _file_name(part: Part) -> str:
     name = part.name
     if name.count("'") >= 2 and "%" in name:  # noqa: PLR2004 - RFC 2231: charset'language'text
         name = unquote(name.split("'", 2)[2])
-    name = "".join(char for char in _decoded(name[:_MOST_FIELD]) if char.isprintable())
-    return (name or ("mail.eml" if part.mime == "message/rfc822" else ""))[:_MOST_NAME]
+    name = "".join(char for char in _decoded(name[:_MAX_FIELD]) if char.isprintable())
+    return (name or ("mail.eml" if part.mime == "message/rfc822" else ""))[:_MAX_NAME]
 
 
 def decoded(data: bytes, encoding: str) -> bytes:

@@ -31,7 +31,7 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 4000
+MAX_TEXT: Final = 4000
 """Characters of a message: Chat accepts 32,000 bytes, and escaped signs need more of them."""
 SENDER: Final = "chat@system.gserviceaccount.com"
 """Account of Google Chat that signs each token or is named in it."""
@@ -45,7 +45,7 @@ class GoogleChatAdapter(PostedAccount):
 
     channel = wire.CHANNEL
     login_remedy = "Make a new key of the service account"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
         edits=True, buttons=True, threads=True, media_in=True, rich_text=True

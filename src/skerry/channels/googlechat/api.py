@@ -17,7 +17,7 @@ from skerry.sdk.channel_tokens import private_key, signed
 
 SCOPE: Final = "https://www.googleapis.com/auth/chat.bot"
 GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_MOST_FILE: Final = 65_536
+_MAX_FILE: Final = 65_536
 _PAUSE: Final = 30.0
 _SECONDS: Final = 3600
 
@@ -41,7 +41,7 @@ class ServiceAccount(Struct, frozen=True):
         key_file = Path(path).expanduser()
         try:
             with key_file.open("rb") as file:
-                content = msgspec.json.decode(file.read(_MOST_FILE), type=_KeyFile)
+                content = msgspec.json.decode(file.read(_MAX_FILE), type=_KeyFile)
             key = private_key(content.private_key)
         except OSError as error:
             message = f"The key file {path} cannot be read: {error.strerror}."

@@ -31,8 +31,8 @@ _RESOURCE: Final = re.compile(r"(?!.*\.\.)[A-Za-z0-9_/=+.-]{1,2048}")
 _DIRECT: Final = frozenset({"DIRECT_MESSAGE", "DM"})
 _GROUP: Final = frozenset({"GROUP_CHAT"})
 _TEXT_EVENTS: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE"})
-_MOST_NAME: Final = 256
-_MOST_FILES: Final = 16
+_MAX_NAME: Final = 256
+_MAX_FILES: Final = 16
 
 
 class User(Struct, frozen=True, rename="camel"):
@@ -179,12 +179,12 @@ def inbound(interaction: GoogleChatEvent, account: AccountId, now: int) -> Inbou
         number,
         now,
         thread_id=_thread(message, chat),
-        sender_name=person.display_name[:_MOST_NAME],
-        sender_username=person.email[:_MOST_NAME],
-        group_name=interaction.space.display_name[:_MOST_NAME],
+        sender_name=person.display_name[:_MAX_NAME],
+        sender_username=person.email[:_MAX_NAME],
+        group_name=interaction.space.display_name[:_MAX_NAME],
         mentions_me=is_pressed or any(user.type == "BOT" for user in mentions),
         mentions=tuple(user.name for user in mentions),
-        attachments=files[:_MOST_FILES],
+        attachments=files[:_MAX_FILES],
         sent_at=_milliseconds(interaction.event_time if is_pressed else message.create_time),
     )
 
@@ -221,7 +221,7 @@ def _files(message: Message) -> Iterator[Attachment]:
         resource = file.attachment_data_ref.resource_name
         if _RESOURCE.fullmatch(resource):  # a file of Drive has none, and the app cannot read it
             kind = kind_of(file.content_type)
-            mime, name = file.content_type[:_MOST_NAME], file.content_name[:_MOST_NAME]
+            mime, name = file.content_type[:_MAX_NAME], file.content_name[:_MAX_NAME]
             yield Attachment(kind, resource, mime, name)
 
 

@@ -43,7 +43,7 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 4000
+MAX_TEXT: Final = 4000
 """Characters of a message; longer ones are hard to read on a phone."""
 OLDEST_MS: Final = 7 * 86_400_000
 """Age from which messages are dropped: a Mac that joins an account fetches its whole history."""
@@ -53,9 +53,9 @@ by then."""
 SURE_FILE_MS: Final = 1_200_000
 """The same for a file."""
 _LOOKED_AT: Final = 100
-_MOST_EDITS: Final = 100
-_MOST_PEOPLE: Final = 1000
-_MOST_NAME: Final = 256
+_MAX_EDITS: Final = 100
+_MAX_PEOPLE: Final = 1000
+_MAX_NAME: Final = 256
 _TAPBACKS: Final = {
     "❤️": "love",
     "❤": "love",
@@ -75,7 +75,7 @@ class IMessageAdapter(Account):
     channel = wire.CHANNEL
     login_remedy = "Copy the server's password from BlueBubbles"
     retry_remedy = "Start BlueBubbles on the Mac; it is tried again at least once a minute."
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(reactions=True, media_in=True, media_out=True)
 
@@ -86,8 +86,8 @@ class IMessageAdapter(Account):
         self._limit = RateLimit("the Mac", self.failed)
         self.journal = Journal(host.cursor)
         self._info: wire.Info | None = None
-        self._people = Recent[str, str](_MOST_PEOPLE)
-        self._tapbacks = Recent[str, str](_MOST_PEOPLE)
+        self._people = Recent[str, str](_MAX_PEOPLE)
+        self._tapbacks = Recent[str, str](_MAX_PEOPLE)
         """Tapbacks that may be removed, by the id of the message."""
         self._edits: dict[str, None] = {}
         """Edited messages that must be read again."""
@@ -166,7 +166,7 @@ class IMessageAdapter(Account):
 
     async def _described(self, message: InboundMessage) -> InboundMessage:
         """Returns the message with the name of its sender, and the text that it answers."""
-        name = (await self._name(message.sender_id))[:_MOST_NAME]
+        name = (await self._name(message.sender_id))[:_MAX_NAME]
         reply = message.reply
         if reply is not None:
             try:
@@ -217,7 +217,7 @@ class IMessageAdapter(Account):
         except msgspec.DecodeError:
             row, event = wire.Message(), wire.WebhookEvent()
         is_edit = event.type == "updated-message" and row.date_edited and not row.is_from_me
-        if is_edit and row.guid and len(self._edits) < _MOST_EDITS:
+        if is_edit and row.guid and len(self._edits) < _MAX_EDITS:
             self._edits[row.guid] = None
         self._wake.set()
         return PostAnswer()

@@ -11,9 +11,9 @@ from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
 from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
 PAGE: Final = 200
-_MOST_PAGES: Final = 20
+_MAX_PAGES: Final = 20
 WINDOW: Final = 1000
-"""Rows that are read at once when very many are new; they fit in `_MOST_PAGES`."""
+"""Rows that are read at once when very many are new; they fit in `_MAX_PAGES`."""
 _OK: Final = range(200, 300)
 _LIMITED: Final = 429
 _UNAUTHORIZED: Final = frozenset({401, 403})
@@ -75,7 +75,7 @@ class BlueBubbles:
     async def _pages(self, conditions: list[dict[str, Any]]) -> list[Raw] | None:
         request = {"where": conditions, "sort": "ASC", "limit": PAGE}
         messages: list[Raw] = []
-        for number in range(_MOST_PAGES):
+        for number in range(_MAX_PAGES):
             page = await self.query({**request, "offset": number * PAGE})
             messages += page
             if len(page) < PAGE:

@@ -10,9 +10,9 @@ OVERLAP: Final = 20
 """Rows before the last that are read again: a row may become visible after a later one."""
 _READ: Final = "read"
 _BEGUN: Final = "begun"
-MOST_TAKEN: Final = 100
+MAX_ACCEPTED: Final = 100
 """Stored ids of accepted messages, which distinguish them from late rows between them."""
-_MOST_BEGUN: Final = 100
+_MAX_BEGUN: Final = 100
 _begun = msgspec.json.Decoder(dict[str, tuple[int, int]])
 
 
@@ -21,7 +21,7 @@ class Journal:
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
-        self.most_taken = MOST_TAKEN
+        self.most_taken = MAX_ACCEPTED
         self.row = 0
         """Highest row that was read; 0 before the first connection."""
         self._accepted: dict[str, None] = {}
@@ -61,7 +61,7 @@ class Journal:
         begun = await self._begun()
         begun.pop(nonce, None)
         begun[nonce] = (row, now)
-        newest = dict(list(begun.items())[-_MOST_BEGUN:])
+        newest = dict(list(begun.items())[-_MAX_BEGUN:])
         await self._cursor.write(_BEGUN, msgspec.json.encode(newest).decode())
 
     async def begun(self, nonce: str) -> tuple[int, int] | None:

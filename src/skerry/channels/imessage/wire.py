@@ -29,7 +29,7 @@ DIRECT: Final = ";-;"
 _GROUP_STYLE: Final = 43
 _OBJECT: Final = "\ufffc"
 """Placeholder of a file in a text."""
-_MOST_NAME: Final = 256
+_MAX_NAME: Final = 256
 
 
 class Handle(Struct, frozen=True):
@@ -156,7 +156,7 @@ def inbound(
         row.words,
         f"{row.guid}:{row.date_edited}" if edited else row.guid,
         now,
-        group_name=(chat.display_name or "")[:_MOST_NAME],
+        group_name=(chat.display_name or "")[:_MAX_NAME],
         reply=Quoted(row.thread_originator_guid) if row.thread_originator_guid else None,
         attachments=files,
         edited=edited,
@@ -185,5 +185,5 @@ def _files(row: Message) -> Iterator[Attachment]:
         if file.guid and not file.hide_attachment:
             mime = file.mime_type or ""
             kind = kind_of(mime)
-            name = (file.transfer_name or "file")[:_MOST_NAME]
+            name = (file.transfer_name or "file")[:_MAX_NAME]
             yield Attachment(kind, file.guid, mime, name, file.total_bytes or 0)

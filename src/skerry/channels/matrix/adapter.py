@@ -43,11 +43,11 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 12_000
+MAX_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
 _SINCE: Final = "since"
 _TAKEN_KEY: Final = "taken"
-_MOST_TAKEN: Final = 1000
+_MAX_ACCEPTED: Final = 1000
 _TYPES: Final = (wire.MESSAGE, wire.REDACTION, wire.ENCRYPTED, wire.ENCRYPTION, *wire.ACCESS)
 """Types of the received events: with the changes of who can read a room, and gets its keys."""
 _FILTER: Final = msgspec.json.encode(
@@ -70,7 +70,7 @@ class MatrixAdapter(Account):
     channel = wire.CHANNEL
     login_remedy = "Log in again, set `accessToken` of the account"
     login_command = "restart"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.BYTES
     capabilities = Capabilities(
         edits=True, reactions=True, threads=True, media_in=True, media_out=True, rich_text=True
@@ -119,7 +119,7 @@ class MatrixAdapter(Account):
                     self._accepted.clear()
         finally:
             with anyio.move_on_after(2, shield=True):
-                await cursor.write(_TAKEN_KEY, " ".join(list(self._accepted)[-_MOST_TAKEN:]))
+                await cursor.write(_TAKEN_KEY, " ".join(list(self._accepted)[-_MAX_ACCEPTED:]))
 
     def _connected(self, name: str) -> AccountState:
         """Returns the state of an account that receives, with the problem of its encryption."""

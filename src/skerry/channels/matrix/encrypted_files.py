@@ -15,7 +15,7 @@ _KEY_BYTES: Final = 32
 _IV_BYTES: Final = 16
 _RANDOM_IV_BYTES: Final = 8
 """The other half counts blocks, and begins at 0 so that it never runs over."""
-_MOST_ADDRESS: Final = 512
+_MAX_ADDRESS: Final = 512
 _ADDRESS: Final = re.compile(
     r"mxc://(?=[^/]*[A-Za-z0-9])[A-Za-z0-9.:\[\]-]{1,255}/[A-Za-z0-9_-]{1,255}", re.ASCII
 )
@@ -49,7 +49,7 @@ def parsed(content: object) -> EncryptedFile | None:
         file = msgspec.convert(content, EncryptedFile)
     except msgspec.ValidationError:
         return None
-    fits = file.v == "v2" and file.key.alg == "A256CTR" and len(file.url) <= _MOST_ADDRESS
+    fits = file.v == "v2" and file.key.alg == "A256CTR" and len(file.url) <= _MAX_ADDRESS
     return file if fits and is_address(file.url) and "sha256" in file.hashes else None
 
 

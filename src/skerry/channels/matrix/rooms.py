@@ -21,7 +21,7 @@ _PAGES: Final = 20
 """Limit on the pages of events that a sync omitted."""
 _AT_ONCE: Final = 100
 """Events of a page."""
-_MOST_ROOMS: Final = 1000
+_MAX_ROOMS: Final = 1000
 """Number of rooms with cached members."""
 _ROOM: Final = "room"
 """Kind of the records with the encryption of rooms."""
@@ -37,9 +37,9 @@ class RoomReader:
         self._api = api
         self._vault = vault
         self._crypto = crypto
-        self._cache = Recent[str, wire.Room](_MOST_ROOMS)
-        self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
-        self._openness = Recent[str, bool](_MOST_ROOMS)
+        self._cache = Recent[str, wire.Room](_MAX_ROOMS)
+        self._encryption = Recent[str, Mapping[str, Any] | None](_MAX_ROOMS)
+        self._openness = Recent[str, bool](_MAX_ROOMS)
 
     def forget(self, room_id: str) -> None:
         """Removes the room from the cache, so that it is read again."""

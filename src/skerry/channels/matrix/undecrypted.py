@@ -24,7 +24,7 @@ KEPT_MS: Final = 604_800_000
 """Time after which a message without its key is dropped."""
 _MAX_EVENTS: Final = 500
 _KIND: Final = "unread"
-_MOST_NAMED: Final = 1_000
+_MAX_NAMED: Final = 1_000
 NOTICE: Final = (
     "I could not decrypt a message of yours: its key has not reached me. Please write it again. If"
     " that does not help, begin a new session first; in Element, write /discardsession."
@@ -96,7 +96,7 @@ class UndecryptedEvents:
             waiting.pop(next(iter(waiting)))
 
     def _name_room(self, room_id: str) -> None:
-        if room_id in self._named or len(self._named) >= _MOST_NAMED:
+        if room_id in self._named or len(self._named) >= _MAX_NAMED:
             return
         self._named.add(room_id)
         logger.warning(
@@ -152,7 +152,7 @@ class UndecryptedEvents:
                 await self.drop(event_id)
             elif not waiting.told and now - waiting.at >= GRACE_MS:
                 if now - self._notified.get(waiting.room_id, 0) >= QUIET_MS:
-                    if len(self._notified) >= _MOST_NAMED:
+                    if len(self._notified) >= _MAX_NAMED:
                         self._notified.pop(next(iter(self._notified)))
                     self._notified[waiting.room_id] = now
                     await notify(waiting.room_id, NOTICE, event_id)

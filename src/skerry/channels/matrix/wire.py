@@ -32,7 +32,7 @@ ACCESS: Final = (MEMBER, JOIN_RULES, VISIBILITY)
 _BY_INVITATION: Final = frozenset({"invite", "knock", "private"})
 PART: Final = "skerry.part"
 """Key for the name of the part in the content of a message."""
-_MOST_NAME: Final = 256
+_MAX_NAME: Final = 256
 _KINDS: Final = {
     "m.image": AttachmentKind.IMAGE,
     "m.audio": AttachmentKind.AUDIO,
@@ -128,7 +128,7 @@ class Members(Struct, frozen=True):
     def name(self, user: str) -> str:
         """Returns the name that a member chose."""
         member = self.joined.get(user)
-        return (member.display_name or "")[:_MOST_NAME] if member else ""
+        return (member.display_name or "")[:_MAX_NAME] if member else ""
 
 
 class Me(Struct, frozen=True):
@@ -246,7 +246,7 @@ def inbound(
         now,
         thread_id=_text(relation.get("event_id")) or None if thread else None,
         sender_name=room.members.name(message.sender),
-        group_name=room.name[:_MOST_NAME],
+        group_name=room.name[:_MAX_NAME],
         mentions_me=my_id in mentions,
         mentions=mentions,
         reply=reply,
@@ -312,8 +312,8 @@ def _files(content: Mapping[str, Any], kind: str) -> tuple[Attachment, ...]:
         Attachment(
             _KINDS[kind],
             address,
-            _text(info.get("mimetype"))[:_MOST_NAME],
-            name[:_MOST_NAME],
+            _text(info.get("mimetype"))[:_MAX_NAME],
+            name[:_MAX_NAME],
             size if isinstance(size, int) and size > 0 else 0,
         ),
     )

@@ -35,9 +35,9 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 4000
+MAX_TEXT: Final = 4000
 """Characters of a message: an activity has 28 KB at most, and marks take some of it."""
-_MOST_SERVICES: Final = 1000
+_MAX_SERVICES: Final = 1000
 _SERVICE: Final = "service"
 _STORED: Final = frozenset({200, 201})
 
@@ -47,7 +47,7 @@ class MsTeamsAdapter(PostedAccount):
 
     channel = wire.CHANNEL
     login_remedy = "Look at the bot's ID, its tenant and its client secret in Azure"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
         edits=True,
@@ -65,7 +65,7 @@ class MsTeamsAdapter(PostedAccount):
         self._api = api
         self._keys = IssuerKeys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
         self._rules = RequiredClaims(settings.app_id)
-        self._services = Recent[str, str](_MOST_SERVICES)
+        self._services = Recent[str, str](_MAX_SERVICES)
         """Addresses of the connector by conversation, as used in this process."""
         self._limit = RateLimit("Teams", self.failed)
 
@@ -187,7 +187,7 @@ class MsTeamsAdapter(PostedAccount):
         self, offered: file_consent.OfferedFile, upload: file_consent.UploadInfo
     ) -> None:
         media = OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name)
-        file = await read_file(media, file_consent.MOST_BYTES)
+        file = await read_file(media, file_consent.MAX_BYTES)
         fetched = await self._api.upload(upload.upload_url, file.data)
         if fetched is None or fetched.outcome is not Outcome.ALLOW or fetched.status not in _STORED:
             reason = "its address is not one of SharePoint" if fetched is None else fetched.reason

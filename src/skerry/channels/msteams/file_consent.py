@@ -16,9 +16,9 @@ from skerry.sdk.channel_files import read_file
 from skerry.sdk.channel_host import Cursor
 from skerry.sdk.channels import DeliveryRefusedError, OutboundMedia, OutboundPart, PeerKind
 
-MOST_BYTES: Final = 10_000_000
+MAX_BYTES: Final = 10_000_000
 """Bytes of a file that is uploaded."""
-MOST_INLINE: Final = 18_000
+MAX_INLINE: Final = 18_000
 """Bytes of a picture within a message: an activity has 28 KB at most."""
 INVOKE: Final = "fileConsent/invoke"
 _CONSENT: Final = "application/vnd.microsoft.teams.card.file.consent"
@@ -68,15 +68,15 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
     Raises:
         DeliveryRefusedError: it is gone or too large, or the conversation takes no files of bots.
     """
-    data = (await read_file(media, MOST_BYTES)).data
+    data = (await read_file(media, MAX_BYTES)).data
     name = media.name or Path(media.path).name
-    if media.mime in _INLINE and len(data) <= MOST_INLINE:
+    if media.mime in _INLINE and len(data) <= MAX_INLINE:
         url = f"data:{media.mime};base64,{base64.b64encode(data).decode()}"
         return {"contentType": media.mime, "contentUrl": url, "name": name}
     if part.to.peer.kind is not PeerKind.DIRECT:
         raise DeliveryRefusedError(
             f"{name} cannot be sent here: Teams takes files of bots in personal chats alone, and"
-            f" elsewhere pictures of at most {MOST_INLINE} bytes."
+            f" elsewhere pictures of at most {MAX_INLINE} bytes."
         )
     offered = OfferedFile(media.path, name, part.to.peer.id)
     await cursor.write(f"{_OFFERED}:{part.nonce}", msgspec.json.encode(offered).decode())

@@ -31,10 +31,10 @@ _KINDS: Final = {
 _THREAD: Final = ";messageid="
 _BOT: Final = "28:"
 """Begin of the ids of bots."""
-_MOST_NAME: Final = 256
-_MOST_MENTIONS: Final = 50
-_MOST_FILES: Final = 16
-_MOST_ID: Final = 256
+_MAX_NAME: Final = 256
+_MAX_MENTIONS: Final = 50
+_MAX_FILES: Final = 16
+_MAX_ID: Final = 256
 _BY_TYPE: Final = {"image": {"png", "jpg", "jpeg", "gif", "webp"}, "audio": {"mp3", "wav", "ogg"}}
 
 
@@ -144,7 +144,7 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
         return None
     sender = event.from_
     is_person = sender.id and not sender.id.startswith(_BOT) and sender.role.lower() != "bot"
-    if not is_person or not event.id or len(event.id) > _MOST_ID or not event.conversation.id:
+    if not is_person or not event.id or len(event.id) > _MAX_ID or not event.conversation.id:
         return None
     mentions = list(_mentions(event))
     me = event.recipient.id
@@ -153,7 +153,7 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
         (text, person.name or "somebody") for text, person in mentions if person.id != me
     ]
     text = _command(event.value) or plain(event.text or "", own_mentions, other_mentions)
-    files = tuple(_files(event))[:_MOST_FILES]
+    files = tuple(_files(event))[:_MAX_FILES]
     if not text and not files:
         return None
     chat, thread = peer(event)
@@ -166,7 +166,7 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
         f"{event.id}:{event.timestamp}" if edited else event.id,
         now,
         thread_id=thread,
-        sender_name=(sender.name or "")[:_MOST_NAME],
+        sender_name=(sender.name or "")[:_MAX_NAME],
         group_name=_name(event, data, chat),
         mentions_me=bool(own_mentions) or bool(_command(event.value)),
         mentions=tuple(person.aad_object_id or person.id for _, person in mentions),
@@ -178,7 +178,7 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
 
 
 def _mentions(event: Activity) -> Iterator[tuple[str, Person]]:
-    for entity in (event.entities or ())[:_MOST_MENTIONS]:
+    for entity in (event.entities or ())[:_MAX_MENTIONS]:
         if entity.type == "mention" and entity.text and entity.mentioned is not None:
             yield entity.text, entity.mentioned
 
@@ -193,19 +193,19 @@ def _name(event: Activity, data: ChannelData, chat: Peer) -> str:
     if chat.kind is PeerKind.DIRECT:
         return ""
     channel = data.channel.name if data.channel else None
-    return (event.conversation.name or channel or "")[:_MOST_NAME]
+    return (event.conversation.name or channel or "")[:_MAX_NAME]
 
 
 def _files(event: Activity) -> Iterator[Attachment]:
     for file in event.attachments or ():
-        name = (file.name or "")[:_MOST_NAME]
+        name = (file.name or "")[:_MAX_NAME]
         if file.content_type == FILE and isinstance(file.content, dict):
             url, ending = file.content.get("downloadUrl"), str(file.content.get("fileType", ""))
             if isinstance(url, str):
                 major = next((m for m, ends in _BY_TYPE.items() if ending.lower() in ends), "")
                 yield Attachment(kind_of(major), url, "", name)
         elif file.content_url and not file.content_type.startswith(("application/vnd.", "text/")):
-            mime = "" if file.content_type.endswith("*") else file.content_type[:_MOST_NAME]
+            mime = "" if file.content_type.endswith("*") else file.content_type[:_MAX_NAME]
             yield Attachment(kind_of(file.content_type), file.content_url, mime, name)
 
 

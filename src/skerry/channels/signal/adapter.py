@@ -33,17 +33,17 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 2000
+MAX_TEXT: Final = 2000
 """Bytes of a message: longer ones are folded away behind "read more"."""
-MOST_FILE: Final = 14_000_000
+MAX_FILE: Final = 14_000_000
 """Bytes of a file: signal-cli reads no longer text than 20,000,000 characters."""
 KEEP_SECONDS: Final = 3.0
 """Seconds in which pending events are read and stored when the account is closed."""
-_MOST_HELD: Final = 60_000
+_MAX_HELD_CHARS: Final = 60_000
 """Characters of events that are stored over a stop."""
 _HELD_KEY: Final = "held"
-_MOST_QUOTED: Final = 500
-_MOST_QUOTE: Final = 1000
+_MAX_STORED_MESSAGES: Final = 500
+_MAX_QUOTE_CHARS: Final = 1000
 _NO_ACCOUNT: Final = 400
 _BROKEN: Final = (PlatformError, EventsEndedError, SocketEndedError, msgspec.DecodeError)
 _USUAL_REACTION: Final = "👀"
@@ -58,7 +58,7 @@ class SignalAdapter(Account):
 
     channel = wire.CHANNEL
     login_command = "restart"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.BYTES
     capabilities = Capabilities(reactions=True, media_in=True, media_out=True, rich_text=True)
 
@@ -72,9 +72,9 @@ class SignalAdapter(Account):
             f"Start it at {settings.api_root}; it is tried again, and"
             " `skerry channels status --probe` asks at once."
         )
-        self._texts = Recent[str, str](_MOST_QUOTED)
+        self._texts = Recent[str, str](_MAX_STORED_MESSAGES)
         """Beginnings of the last messages by id, oldest first: a quote repeats the text."""
-        self._reactions = Recent[str, str](_MOST_QUOTED)
+        self._reactions = Recent[str, str](_MAX_STORED_MESSAGES)
         """Reactions that may be removed, by the id of the message."""
 
     async def run(self, inbox: Inbox) -> None:
@@ -139,13 +139,13 @@ class SignalAdapter(Account):
         return wire.inbound(event, own_number, self.account, now)
 
     def _remember(self, message: InboundMessage) -> None:
-        self._texts[message.message_id] = message.text[:_MOST_QUOTE]
+        self._texts[message.message_id] = message.text[:_MAX_QUOTE_CHARS]
 
     async def _keep(self, events: list[str]) -> None:
         """Stores events for the next start of the account."""
         lines = [line for text in events if (line := " ".join(text.splitlines()))]
         stored = list[str]()
-        while lines and sum(map(len, stored)) + len(stored) + len(lines[0]) <= _MOST_HELD:
+        while lines and sum(map(len, stored)) + len(stored) + len(lines[0]) <= _MAX_HELD_CHARS:
             stored.append(lines.pop(0))
         if lines:
             logger.error(
@@ -158,7 +158,7 @@ class SignalAdapter(Account):
         self._limit.refuse()
         media, file = part.additions.media, None
         if media is not None:
-            read = await read_file(media, MOST_FILE)
+            read = await read_file(media, MAX_FILE)
             file = SignalFile(read.name, read.mime, read.data, media.voice)
         try:
             with self._limit.sending():

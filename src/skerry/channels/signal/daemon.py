@@ -22,7 +22,7 @@ _INVALID_PARAMS: Final = -32602
 _USUAL_WAIT: Final = 300.0
 _PASSING: Final = frozenset({"NETWORK_FAILURE", "RATE_LIMIT_FAILURE"})
 _SEND_SECONDS: Final = 14.0
-_MOST_ENCODED: Final = 10_000_000
+_MAX_ENCODED: Final = 10_000_000
 """Characters of a file in an answer: more than the door takes are not asked for."""
 
 
@@ -115,7 +115,7 @@ class Daemon:
         """Returns a file; None if it has more than `limit` bytes."""
         recipient = {"groupId": peer.id} if peer.kind is PeerKind.GROUP else {"recipient": peer.id}
         answer = await self._call("getAttachment", {"id": file_id, **recipient}, 28.0)
-        if len(answer) > _MOST_ENCODED:
+        if len(answer) > _MAX_ENCODED:
             return None
         try:
             data = base64.b64decode(_encoded.decode(answer).data, validate=True)

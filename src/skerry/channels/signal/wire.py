@@ -18,9 +18,9 @@ from skerry.sdk.channels import (
 )
 
 CHANNEL: Final = ChannelId("signal")
-_MOST_NAME: Final = 256
-_MOST_CARDS: Final = 20
-_MOST_MENTIONS: Final = 100
+_MAX_NAME: Final = 256
+_MAX_CARDS: Final = 20
+_MAX_MENTIONS: Final = 100
 """Mentions whose names are inserted into a text; each takes time in proportion to the text."""
 _GROUP, _PERSON = "g", "p"
 
@@ -175,8 +175,8 @@ def inbound(
         text,
         f"{message_id(edit.target_sent_timestamp, sender)}:{data.timestamp}" if edit else number,
         now,
-        sender_name=(envelope.source_name or "")[:_MOST_NAME],
-        group_name=((group.group_name if group else "") or "")[:_MOST_NAME],
+        sender_name=(envelope.source_name or "")[:_MAX_NAME],
+        group_name=((group.group_name if group else "") or "")[:_MAX_NAME],
         mentions_me=own_number in mentions,
         mentions=mentions,
         reply=_quoted(data.quote, own_number),
@@ -220,19 +220,19 @@ def _text(data: Data) -> str:
     parts = [_with_mentions(data.message or "", data.mentions or ())]
     if data.sticker is not None:
         parts.append(f"[Sticker {data.sticker.emoji}]" if data.sticker.emoji else "[Sticker]")
-    parts += [card.text for card in (data.contacts or ())[:_MOST_CARDS]]
+    parts += [card.text for card in (data.contacts or ())[:_MAX_CARDS]]
     if (poll := data.poll_create) is not None:
-        options = ", ".join((poll.options or ())[:_MOST_CARDS])
+        options = ", ".join((poll.options or ())[:_MAX_CARDS])
         parts.append(f"[Poll: {poll.question or ''} Options: {options}]")
     return "\n".join(part for part in parts if part)
 
 
 def _with_mentions(text: str, mentions: Sequence[Mention]) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
-    for mention in sorted(mentions[:_MOST_MENTIONS], key=lambda mention: -mention.start):
+    for mention in sorted(mentions[:_MAX_MENTIONS], key=lambda mention: -mention.start):
         if mention.start < 0 or mention.length < 0:
             continue
-        name = f"@{mention.name or _named(mention)}"[:_MOST_NAME]
+        name = f"@{mention.name or _named(mention)}"[:_MAX_NAME]
         begin, end = 2 * mention.start, 2 * (mention.start + mention.length)
         units = units[:begin] + name.encode("utf-16-le", "replace") + units[end:]
     return units.decode("utf-16-le", "replace")
@@ -244,7 +244,7 @@ def _files(files: Sequence[File], peer: Peer) -> tuple[Attachment, ...]:
             kind_of(file.content_type),
             handle(peer, file.id),
             file.content_type or "",
-            (file.filename or file.id)[:_MOST_NAME],
+            (file.filename or file.id)[:_MAX_NAME],
             file.size or 0,
         )
         for file in files

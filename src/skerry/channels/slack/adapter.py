@@ -36,14 +36,14 @@ logger = logging.getLogger(__name__)
 
 SILENT_SECONDS: Final = 90.0
 """Seconds without a message and without a ping, after which a socket counts as broken."""
-MOST_TEXT: Final = 3000
+MAX_TEXT: Final = 3000
 """Characters of a message: Slack cuts long ones, and takes 3,000 in a block."""
 PART: Final = "skerry_part"
 """Type of the metadata by which a part is located."""
 _LOOKED_AT: Final = 50
-_MOST_PEOPLE: Final = 1000
-_MOST_NAME: Final = 256
-_MOST_REACTIONS: Final = 500
+_MAX_PEOPLE: Final = 1000
+_MAX_NAME: Final = 256
+_MAX_REACTIONS: Final = 500
 _EMOJI: Final = {"👀": "eyes", "👍": "thumbsup", "✅": "white_check_mark", "❌": "x", "❤️": "heart"}
 
 
@@ -84,7 +84,7 @@ class SlackAdapter(Account):
 
     channel = wire.CHANNEL
     login_remedy = "Look at the app's tokens and scopes at api.slack.com/apps"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
         edits=True,
@@ -101,8 +101,8 @@ class SlackAdapter(Account):
         self._settings = settings
         self._api = api
         self._me = wire.Me()
-        self._people = Recent[str, wire.SlackUser](_MOST_PEOPLE)
-        self._reacted = Recent[tuple[str, str], str](_MOST_REACTIONS)
+        self._people = Recent[str, wire.SlackUser](_MAX_PEOPLE)
+        self._reacted = Recent[tuple[str, str], str](_MAX_REACTIONS)
         """Reactions that were set, by channel and time stamp, oldest first."""
         self._limit = RateLimit("Slack")
 
@@ -149,7 +149,7 @@ class SlackAdapter(Account):
             await inbox(message)
         elif message is not None:
             person = await self._person(message.sender_id)
-            names = (person.real_name[:_MOST_NAME], person.name[:_MOST_NAME])
+            names = (person.real_name[:_MAX_NAME], person.name[:_MAX_NAME])
             await inbox(replace(message, sender_name=names[0], sender_username=names[1]))
 
     def _message(self, envelope: wire.Envelope) -> InboundMessage | None:
@@ -306,7 +306,7 @@ def _stamp_of(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
 def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
     """Returns the text and its buttons as blocks."""
     blocks: list[dict[str, Any]] = [
-        {"type": "section", "text": {"type": "mrkdwn", "text": text[:MOST_TEXT]}}
+        {"type": "section", "text": {"type": "mrkdwn", "text": text[:MAX_TEXT]}}
     ]
     for number, row in enumerate(part.additions.buttons):
         elements = [

@@ -17,7 +17,7 @@ from skerry.sdk.channels import (
     Receipt,
 )
 
-_MOST_NAME: Final = 80
+_MAX_NAME: Final = 80
 
 
 class _UploadAddress(Struct, frozen=True):
@@ -32,7 +32,7 @@ def file_name(part: OutboundPart, media: OutboundMedia) -> str:
     """Returns the file name that identifies a part: a shared file has no metadata."""
     name = PurePath(media.name or Path(media.path).name)
     mark = hashlib.sha256(part.nonce.encode()).hexdigest()[:10]
-    return f"{name.stem[:_MOST_NAME]}-{mark}{name.suffix[:16]}"
+    return f"{name.stem[:_MAX_NAME]}-{mark}{name.suffix[:16]}"
 
 
 async def upload(api: WebApi, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:

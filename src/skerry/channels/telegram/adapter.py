@@ -38,11 +38,11 @@ from skerry.sdk.channels import (
 
 logger = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 4000
+MAX_TEXT: Final = 4000
 """Code units of a message: Telegram takes 4096 without markup, and marks of lists are added."""
-MOST_CAPTION: Final = 1024
-_MOST_DATA: Final = 64
-_MOST_LABEL: Final = 64
+MAX_CAPTION: Final = 1024
+_MAX_DATA: Final = 64
+_MAX_LABEL: Final = 64
 _CONFLICT: Final = 409
 _SENDS: Final = {
     AttachmentKind.IMAGE: ("sendPhoto", "photo"),
@@ -57,7 +57,7 @@ class TelegramAdapter(Account):
 
     channel = wire.CHANNEL
     login_remedy = "Ask @BotFather for the bot's token"
-    text_limit = MOST_TEXT
+    text_limit = MAX_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
         edits=True,
@@ -218,9 +218,9 @@ class TelegramAdapter(Account):
             params["reply_parameters"] = {"message_id": quote, "allow_sending_without_reply": True}
         rows = [
             [
-                {"text": button.label[:_MOST_LABEL], "callback_data": button.command}
+                {"text": button.label[:_MAX_LABEL], "callback_data": button.command}
                 for button in row
-                if len(button.command.encode()) <= _MOST_DATA
+                if len(button.command.encode()) <= _MAX_DATA
             ]
             for row in part.additions.buttons
         ]

@@ -12,9 +12,9 @@ from skerry.sdk.channel_host import Cursor, Menu, MenuCommand
 logger = logging.getLogger(__name__)
 
 _MAX_COMMANDS: Final = 100
-_MOST_NAME: Final = 32
-_MOST_TEXT: Final = 256
-_MOST_OWNERS: Final = 10
+_MAX_NAME: Final = 32
+_MAX_TEXT: Final = 256
+_MAX_OWNERS: Final = 10
 _CURSOR: Final = "menu"
 
 
@@ -45,7 +45,7 @@ def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
     """Returns the commands of each scope; none where the configuration wants no menu."""
     if not menu.is_native:
         return []
-    chats = [int(owner) for owner in menu.owners if owner.isdigit()][:_MOST_OWNERS]
+    chats = [int(owner) for owner in menu.owners if owner.isdigit()][:_MAX_OWNERS]
     default_menu: tuple[dict[str, Any], tuple[MenuCommand, ...]] = (
         {"type": "default"},
         menu.public,
@@ -57,11 +57,11 @@ def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
 def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
     """Returns commands with names that Telegram accepts: `_` in place of `-`."""
     named = [
-        {"command": name, "description": command.description[:_MOST_TEXT] or name}
+        {"command": name, "description": command.description[:_MAX_TEXT] or name}
         for command in commands
         if (name := command.name.replace("-", "_")).replace("_", "").isalnum()
         and name.isascii()
-        and len(name) <= _MOST_NAME
+        and len(name) <= _MAX_NAME
     ]
     return named[:_MAX_COMMANDS]
 

@@ -22,7 +22,7 @@ UPDATES: Final = ("message", "edited_message", "channel_post", "callback_query")
 """Kinds of updates that are asked for."""
 _PRESSED: Final = "cb:"
 """Begins the id of a message that a button made."""
-_MOST_NAME: Final = 256
+_MAX_NAME: Final = 256
 
 
 class User(Struct, frozen=True):
@@ -37,7 +37,7 @@ class User(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Returns the name that Telegram shows."""
-        return f"{self.first_name} {self.last_name}".strip()[:_MOST_NAME]
+        return f"{self.first_name} {self.last_name}".strip()[:_MAX_NAME]
 
 
 class Chat(Struct, frozen=True):
@@ -170,7 +170,7 @@ def inbound(event: Update, account: AccountId, me: User, now: int) -> InboundMes
         thread_id=_thread(message),
         sender_name=sender.name or (message.sender_chat.title if message.sender_chat else ""),
         sender_username=sender.username,
-        group_name=message.chat.title[:_MOST_NAME],
+        group_name=message.chat.title[:_MAX_NAME],
         mentions_me=me.username.lower() in mentions or str(me.id) in mentions,
         mentions=mentions,
         reply=_quoted(message, me),
@@ -203,7 +203,7 @@ def _pressed(pressed: Pressed, account: AccountId, now: int) -> InboundMessage |
         thread_id=_thread(below),
         sender_name=pressed.from_.name,
         sender_username=pressed.from_.username,
-        group_name=below.chat.title[:_MOST_NAME],
+        group_name=below.chat.title[:_MAX_NAME],
         mentions_me=True,
         sent_at=now,
     )
@@ -289,7 +289,7 @@ def _attachment(kind: AttachmentKind, file: File, mime: str, name: str) -> Attac
         kind,
         file.file_id,
         file.mime_type or mime,
-        (file.file_name or name)[:_MOST_NAME],
+        (file.file_name or name)[:_MAX_NAME],
         file.file_size,
     )
 

@@ -39,8 +39,8 @@ SETTLE_SECONDS: Final = 8.0
 """Seconds to wait for the report about a part."""
 OLDEST_SECONDS: Final = 8 * 86_400
 """Age from which messages are dropped: Meta repeats a request for up to seven days."""
-_MOST_FATES: Final = 1000
-_MOST_CHALLENGE: Final = 256
+_MAX_OUTCOMES: Final = 1000
+_MAX_CHALLENGE: Final = 256
 _UNKNOWN_NUMBER: Final = "100"
 _OF_ONE_PERSON: Final = frozenset({"131056", "131000"})
 """Codes of limits that are about one person alone."""
@@ -51,7 +51,7 @@ class WhatsAppAdapter(PostedAccount):
 
     channel = wire.CHANNEL
     login_remedy = "Make a new token of the system user, and look at the number in WhatsApp Manager"
-    text_limit = outbound.MOST_TEXT
+    text_limit = outbound.MAX_TEXT
     text_unit = TextUnit.UTF16
     capabilities = Capabilities(
         reactions=True,
@@ -68,7 +68,7 @@ class WhatsAppAdapter(PostedAccount):
         self._settings = settings
         self._api = api
         self._limit = RateLimit("WhatsApp", self.failed, _OF_ONE_PERSON)
-        self._fates = Recent[str, bool](_MOST_FATES)
+        self._fates = Recent[str, bool](_MAX_OUTCOMES)
         """Reported parts, oldest first; False for one that failed."""
         self._reported = anyio.Event()
 
@@ -104,7 +104,7 @@ class WhatsAppAdapter(PostedAccount):
         is_known = expected and hmac.compare_digest(token.encode(), expected.encode())
         if post.query.get("hub.mode") != "subscribe" or not is_known or not challenge:
             return PostAnswer(403, b"the verify token is wrong")
-        return PostAnswer(200, challenge[:_MOST_CHALLENGE].encode())
+        return PostAnswer(200, challenge[:_MAX_CHALLENGE].encode())
 
     def _is_signed(self, post: Post) -> bool:
         key = revealed(self._settings.app_secret).encode()
@@ -179,8 +179,8 @@ class WhatsAppAdapter(PostedAccount):
     async def _file(self, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
         file = await read_file(media)
         caption = part.text.strip()
-        if len(caption.encode("utf-16-le")) // 2 > outbound.MOST_CAPTION:
-            message = f"WhatsApp takes {outbound.MOST_CAPTION} characters below a file."
+        if len(caption.encode("utf-16-le")) // 2 > outbound.MAX_CAPTION:
+            message = f"WhatsApp takes {outbound.MAX_CAPTION} characters below a file."
             raise DeliveryRefusedError(f"{message} Send the text apart.")
         kind = outbound.sent_as(media, len(file.data), caption)
         answer = await self._api.upload(file)

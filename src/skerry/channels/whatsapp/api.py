@@ -33,7 +33,7 @@ _RETRY_SECONDS: Final[Mapping[int, float]] = {
 _FILES: Final = (".fbsbx.com", ".facebook.com", ".whatsapp.net")
 """Domains from which files are fetched; the token goes to no other."""
 _OK: Final = range(200, 300)
-_MOST_REASON: Final = 300
+_MAX_REASON: Final = 300
 
 
 class _Details(Struct, frozen=True):
@@ -53,7 +53,7 @@ class Failure(Struct, frozen=True):
         """Returns it for people, on one line."""
         parts = (self.message or self.title, self.error_data.details)
         text = " ".join(" ".join(dict.fromkeys(part for part in parts if part)).split())
-        return f"error {self.code}: {text[:_MOST_REASON] or 'no description'}"
+        return f"error {self.code}: {text[:_MAX_REASON] or 'no description'}"
 
 
 class _Answer(Struct, frozen=True):

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from skerry.sdk.channels import Attachment, AttachmentKind
 
-_MOST_NAME: Final = 256
-_MOST_CARDS: Final = 20
+_MAX_NAME: Final = 256
+_MAX_CARDS: Final = 20
 UNSUPPORTED: Final = "[A message of a kind that WhatsApp does not pass on to apps.]"
 
 
@@ -134,7 +134,7 @@ class MessageContent(Struct, frozen=True):
             case "location":
                 text = _location_text(self.location) if self.location else ""
             case "contacts":
-                text = "\n".join(card.text for card in self.contacts[:_MOST_CARDS])
+                text = "\n".join(card.text for card in self.contacts[:_MAX_CARDS])
             case "order":
                 text = _order(self.order) if self.order else ""
             case "unsupported" | "unknown":
@@ -152,7 +152,7 @@ class MessageContent(Struct, frozen=True):
         mime = file.mime_type.partition(";")[0].strip() or mime
         if self.type == "document" and mime.startswith("image/"):
             kind = AttachmentKind.IMAGE
-        return (Attachment(kind, file.id, mime, (file.filename or name)[:_MOST_NAME]),)
+        return (Attachment(kind, file.id, mime, (file.filename or name)[:_MAX_NAME]),)
 
     def _file(self) -> File | None:
         files = {
@@ -183,6 +183,6 @@ def _location_text(location: Location) -> str:
 def _order(order: Order) -> str:
     items = ", ".join(
         f"{item.quantity:g} x {item.product_retailer_id}"
-        for item in order.product_items[:_MOST_CARDS]
+        for item in order.product_items[:_MAX_CARDS]
     )
     return f"{order.text}\n[Order: {items}]".strip()

@@ -5,17 +5,17 @@ from typing import Any, Final
 from skerry.channels.whatsapp.markup import MARKUP
 from skerry.sdk.channels import AttachmentKind, Button, OutboundMedia, OutboundPart, ReplyTo
 
-MOST_TEXT: Final = 4000
+MAX_TEXT: Final = 4000
 """Code units of a text: WhatsApp takes 4096 characters; rule channels-whatsapp-chunk-4000."""
-MOST_CAPTION: Final = 1024
-_MOST_BODY: Final = 1024
+MAX_CAPTION: Final = 1024
+_MAX_BODY: Final = 1024
 """Characters of a text that has buttons."""
-_MOST_BUTTONS: Final = 3
-_MOST_ROWS: Final = 10
-_MOST_TITLE: Final = 20
-_MOST_ROW_TITLE: Final = 24
-_MOST_COMMAND: Final = 200
-_MOST_TRACKER: Final = 512
+_MAX_BUTTONS: Final = 3
+_MAX_ROWS: Final = 10
+_MAX_TITLE: Final = 20
+_MAX_ROW_TITLE: Final = 24
+_MAX_COMMAND: Final = 200
+_MAX_TRACKER: Final = 512
 _SENT_AS: Final = {
     AttachmentKind.IMAGE: ("image", frozenset({"image/jpeg", "image/png"}), 5_000_000),
     AttachmentKind.AUDIO: (
@@ -33,7 +33,7 @@ def addressed(part: OutboundPart) -> dict[str, Any]:
     fields = recipient(part.to)
     if quote := plain_id(part.to.quote or ""):
         fields["context"] = {"message_id": quote}
-    if len(part.nonce) <= _MOST_TRACKER:
+    if len(part.nonce) <= _MAX_TRACKER:
         fields["biz_opaque_callback_data"] = part.nonce
     return fields
 
@@ -55,13 +55,13 @@ def plain_id(message_id: str) -> str:
 
 def worded(part: OutboundPart) -> dict[str, Any]:
     """Returns a text, with buttons where they fit; the text alone says what they do."""
-    text = shaped(part.text, MOST_TEXT)
+    text = shaped(part.text, MAX_TEXT)
     buttons = [button for row in part.additions.buttons for button in row]
     if (
         buttons
-        and len(buttons) <= _MOST_ROWS
-        and len(text) <= _MOST_BODY
-        and all(len(button.command) <= _MOST_COMMAND for button in buttons)
+        and len(buttons) <= _MAX_ROWS
+        and len(text) <= _MAX_BODY
+        and all(len(button.command) <= _MAX_COMMAND for button in buttons)
     ):
         return {
             "type": "interactive",
@@ -77,13 +77,13 @@ def shaped(text: str, limit: int) -> str:
 
 
 def _choices(buttons: list[Button]) -> dict[str, Any]:
-    if len(buttons) <= _MOST_BUTTONS:
+    if len(buttons) <= _MAX_BUTTONS:
         replies = [
-            {"type": "reply", "reply": {"id": button.command, "title": button.label[:_MOST_TITLE]}}
+            {"type": "reply", "reply": {"id": button.command, "title": button.label[:_MAX_TITLE]}}
             for button in buttons
         ]
         return {"type": "button", "action": {"buttons": replies}}
-    rows = [{"id": button.command, "title": button.label[:_MOST_ROW_TITLE]} for button in buttons]
+    rows = [{"id": button.command, "title": button.label[:_MAX_ROW_TITLE]} for button in buttons]
     return {
         "type": "list",
         "action": {"button": "Choose", "sections": [{"title": "Choices", "rows": rows}]},
@@ -104,7 +104,7 @@ def file(kind: str, media_id: str, name: str, caption: str) -> dict[str, Any]:
     """Returns a file that was uploaded."""
     content: dict[str, Any] = {"id": media_id}
     if caption:
-        content["caption"] = shaped(caption, MOST_CAPTION)
+        content["caption"] = shaped(caption, MAX_CAPTION)
     if kind == "document":
         content["filename"] = name
     return {"type": kind, kind: content}

@@ -11,7 +11,7 @@ from skerry.channels.whatsapp.content import MessageContent
 from skerry.sdk.channels import AccountId, ChannelId, InboundMessage, Peer, PeerKind, Quoted
 
 CHANNEL: Final = ChannelId("whatsapp")
-_MOST_NAME: Final = 256
+_MAX_NAME: Final = 256
 
 
 class ContactProfile(Struct, frozen=True):
@@ -168,8 +168,8 @@ def inbound(received: Message, value: Value, account: AccountId, now: int) -> In
         if received.edit is not None
         else received.id,
         now,
-        sender_name=person.profile.name[:_MOST_NAME],
-        sender_username=person.profile.username[:_MOST_NAME],
+        sender_name=person.profile.name[:_MAX_NAME],
+        sender_username=person.profile.username[:_MAX_NAME],
         mentions_me=bool(content.pressed),
         reply=_quoted(received.context, value.metadata),
         attachments=files,

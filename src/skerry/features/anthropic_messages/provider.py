@@ -36,7 +36,7 @@ from skerry.sdk.models import (
 )
 
 _VERSION: Final = "2023-06-01"
-_MOST_PAUSES: Final = 7
+_MAX_PAUSES: Final = 7
 """Maximum number of pauses of one answer; then the text so far is returned as cut off."""
 
 
@@ -84,7 +84,7 @@ class AnthropicProvider:
                     content += reply.content
                     usage += reply.usage
                     goes_on = builder.paused and reply.content and not reply.tool_calls
-                    if not goes_on or len(history.messages) - sent_count == _MOST_PAUSES:
+                    if not goes_on or len(history.messages) - sent_count == _MAX_PAUSES:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
                     history.append(_as_message(request.model, reply))
             except BaseException:

@@ -12,7 +12,7 @@ from skerry.model.approval import EXPIRES_MS, ApprovalNotOpenError, ApprovalStat
 from skerry.runtime.approvals import ApprovalDesk
 from skerry.store.approvals import ApprovalView, StoredApproval
 
-MOST_MS: Final = 600_000
+MAX_MS: Final = 600_000
 """Maximum wait of a client's request, in milliseconds."""
 _Text = Annotated[str, Field(max_length=65_536)]
 
@@ -66,14 +66,14 @@ class RequestParams(Params):
     agent_id: Name | None = None
     resolved_path: _Text | None = None
     session_key: Name | None = None
-    timeout_ms: Annotated[int, Field(ge=1, le=MOST_MS)] = EXPIRES_MS
+    timeout_ms: Annotated[int, Field(ge=1, le=MAX_MS)] = EXPIRES_MS
     two_phase: bool | None = None
 
 
 class WaitParams(IdParams):
     """Parameters of `exec.approval.waitDecision`."""
 
-    timeout_ms: Annotated[int, Field(ge=0, le=MOST_MS)] | None = None
+    timeout_ms: Annotated[int, Field(ge=0, le=MAX_MS)] | None = None
 
 
 def _desk(call: Call) -> ApprovalDesk:

@@ -13,7 +13,7 @@ from skerry.features.audit.reading import read
 from skerry.store import audit
 from skerry.store.audit import FIRST, Anchor, AuditLogEntry, AuditReport
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Maximum size of a file of anchors, in bytes."""
 _PRINTED_FIELDS = ("id", "server", "tool", "tools", "command", "agent", "pattern", "by", "rule")
 
@@ -86,9 +86,9 @@ def _anchors(texts: list[str], file: Path | None) -> list[Anchor]:
     try:
         if file is not None and file.exists():
             with file.open("rb") as opened:
-                content = opened.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                raise FailedError(f"{file} has more than {MOST_BYTES} bytes.", "Pass another file.")
+                content = opened.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                raise FailedError(f"{file} has more than {MAX_BYTES} bytes.", "Pass another file.")
             texts = [*texts, *filter(str.strip, content.decode().splitlines())]
         return [Anchor.parse(text) for text in texts]
     except (OSError, ValueError) as error:

@@ -31,7 +31,7 @@ SENT_SECONDS: Final = 20.0
 PROBE_MS: Final = (1000, 20_000)
 """Shortest and longest (default) wait for the responses of the platforms, in milliseconds."""
 LOOK_SECONDS: Final = 0.05
-_MOST_PROBES: Final = 64
+_MAX_PROBES: Final = 64
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 Option = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -112,7 +112,7 @@ async def channels_status(call: Call, params: ChannelsStatusParams) -> Json:
     if params.probe and channels is not None:
         shortest, longest = PROBE_MS
         await _probe(
-            channels, rows[:_MOST_PROBES], min(max(params.timeout_ms, shortest), longest) / 1000
+            channels, rows[:_MAX_PROBES], min(max(params.timeout_ms, shortest), longest) / 1000
         )
     by_channel: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

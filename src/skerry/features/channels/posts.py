@@ -23,9 +23,9 @@ from skerry.ports.channel import ChecksHeaders, Post, PostAnswer, TakesPosts
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 """Maximum size of a body in bytes; the largest, of WhatsApp, is below 3 MiB."""
-MOST_AT_ONCE: Final = 16
+MAX_CONCURRENT: Final = 16
 """Maximum number of concurrent requests of one account. While their bodies arrive, a new request
 replaces the oldest, so that a slow sender does not block the platform."""
 ANSWER_SECONDS: Final = 25.0
@@ -74,12 +74,12 @@ class Posts(Struct):
 
     async def _body(self, request: Request, key: tuple[str, str]) -> bytes:
         arriving = self._arriving.setdefault(key, [])
-        if len(arriving) >= MOST_AT_ONCE:
+        if len(arriving) >= MAX_CONCURRENT:
             arriving.pop(0).cancel()
         with anyio.CancelScope() as scope:
             arriving.append(scope)
             try:
-                return await read_body(request, MOST_BYTES)
+                return await read_body(request, MAX_BYTES)
             finally:
                 if scope in arriving:
                     arriving.remove(scope)
@@ -89,7 +89,7 @@ class Posts(Struct):
 
     @staticmethod
     def _refuse_crowd(count: int) -> None:
-        if count >= MOST_AT_ONCE:
+        if count >= MAX_CONCURRENT:
             raise RefusedPost(503, "too many requests at once", {"retry-after": "5"})
 
     @staticmethod

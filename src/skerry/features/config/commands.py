@@ -19,7 +19,7 @@ from skerry.config.source import Source
 from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
 
-_MOST_CHARACTERS: Final = 3000
+_MAX_CHARACTERS: Final = 3000
 """Maximum length of a printed value, in characters."""
 
 
@@ -216,6 +216,6 @@ def _text(value: Any, indent: int | None = None) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return (
         text
-        if len(text) <= _MOST_CHARACTERS
-        else f"{text[:_MOST_CHARACTERS]}\n… (pass a longer path to see less)"
+        if len(text) <= _MAX_CHARACTERS
+        else f"{text[:_MAX_CHARACTERS]}\n… (pass a longer path to see less)"
     )

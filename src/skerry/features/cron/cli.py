@@ -6,7 +6,7 @@ from skerry.cli.options import Add, command, output, reach, subcommands, whole
 
 _RUN = "skerry.features.cron.cli_run"
 _PREVIEW = "skerry.features.cron.cli_preview"
-MOST_SHOWN = 10_000
+MAX_LISTED = 10_000
 
 
 def add(cron: ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def _preview(add: Add) -> None:
     )
     parser.add_argument(
         "--count",
-        type=whole(1, MOST_SHOWN),
+        type=whole(1, MAX_LISTED),
         default=10,
         metavar="N",
         help="number of times (default: 10)",

@@ -25,9 +25,9 @@ from skerry.features.cron.schedule import checked, moment, next_time
 from skerry.model.thinking import ThinkingLevel
 
 T = TypeVar("T")
-MOST_NAME: Final = 200
-MOST_DESCRIPTION: Final = 2_000
-MOST_SECONDS: Final = 86_400.0
+MAX_NAME: Final = 200
+MAX_DESCRIPTION: Final = 2_000
+MAX_SECONDS: Final = 86_400.0
 _KINDS: Final[Mapping[str, type]] = {
     "at": At,
     "every": Every,
@@ -261,13 +261,13 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
     thinking = (turn.thinking if turn else None) or "low"
     return [
         (
-            not job.name or len(job.name) > MOST_NAME,
+            not job.name or len(job.name) > MAX_NAME,
             "The name is empty or too long.",
             "Shorten it.",
         ),
         (
-            len(job.description or "") > MOST_DESCRIPTION,
-            f"The description has more than {MOST_DESCRIPTION} characters.",
+            len(job.description or "") > MAX_DESCRIPTION,
+            f"The description has more than {MAX_DESCRIPTION} characters.",
             "Shorten it.",
         ),
         (
@@ -301,7 +301,7 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
             "Pass the chat as `to`, or the channel last.",
         ),
         (
-            not 0 <= seconds <= MOST_SECONDS,
+            not 0 <= seconds <= MAX_SECONDS,
             f"The time limit {seconds} s is out of range.",
             "Pass 0 for no limit, or up to 86400.",
         ),

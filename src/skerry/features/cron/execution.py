@@ -38,14 +38,14 @@ POSTS: Final = "cron.posts"
 """Signal that a webhook waits for its post."""
 BACKOFF: Final = Steps((30, 60, 300, 900, 3600))
 """Delays in seconds after consecutive failures."""
-MOST_FAILURES: Final = 10
+MAX_FAILURES: Final = 10
 """Consecutive failures after which a recurring job is switched off."""
-MOST_FAILURES_ONCE: Final = 5
+MAX_ONE_TIME_FAILURES: Final = 5
 """Consecutive failures after which a job of `at` is switched off."""
 LATE_MS: Final = 60_000
 """Delay in milliseconds from which a run counts as missed, and mentions it."""
-_MOST_SESSIONS: Final = 100
-_MOST_LABEL: Final = 64
+_MAX_SESSIONS: Final = 100
+_MAX_LABEL: Final = 64
 SUMMARY_CHARS: Final = 2_000
 ERROR_CHARS: Final = 1_000
 LAST: Final = "last"
@@ -153,7 +153,7 @@ class Execution(Struct, frozen=True):
         config, store = self.context.config(), self.context.store
         before, folder = now - config.cron.session_retention, config.state_dir / "agents"
         for old in await store.read(
-            lambda reader: archive.reset_before(reader, key, before, _MOST_SESSIONS)
+            lambda reader: archive.reset_before(reader, key, before, _MAX_SESSIONS)
         ):
             await store.read(partial(retention.remove_file, agents_dir=folder, session_id=old))
             await store.write(partial(retention.remove, session_id=old))
@@ -343,7 +343,7 @@ def after_run(job: Job, now: int, status: Status, error: str | None, last: str =
         next_run_at_ms=retry_at if following is None else max(following, retry_at),
     )
     reason = last if is_one_time else ""
-    if not reason and failures < (MOST_FAILURES_ONCE if is_one_time else MOST_FAILURES):
+    if not reason and failures < (MAX_ONE_TIME_FAILURES if is_one_time else MAX_FAILURES):
         return replace(job, state=state)
     reason = reason or _in_a_row(state)
     state = replace(state, next_run_at_ms=None, retry_at_ms=None, off_reason=reason)
@@ -388,7 +388,7 @@ def _request(job: Job, run_id: RunId, due_at: int, now: int, to: ReplyTo | None)
             origin=Origin.OWNER,
             purpose=Purpose.CRON,
             fresh=True,
-            label=job.name[:_MOST_LABEL],
+            label=job.name[:_MAX_LABEL],
         )
     key = SessionKey.parse(job.session_key or "", agent)
     text = f"{begin} {job.payload.text}"

@@ -61,9 +61,9 @@ class JobImporter:
     def store(self, unit: Unit) -> None:
         """Stores the jobs that do not exist yet."""
         new = [job for job in self.jobs if tables.get(unit, job.id) is None]
-        if tables.count(unit) + len(new) > job_records.MOST_JOBS:
+        if tables.count(unit) + len(new) > job_records.MAX_JOBS:
             raise JobError(
-                f"The import exceeds the limit of {job_records.MOST_JOBS} cron jobs.",
+                f"The import exceeds the limit of {job_records.MAX_JOBS} cron jobs.",
                 "Remove some of them.",
             )
         for job in new:

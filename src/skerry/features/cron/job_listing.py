@@ -18,7 +18,7 @@ Query = Annotated[str, Field(max_length=512)]
 RunStatus = Literal["ok", "error", "skipped"]
 DeliveryStatus = Literal["delivered", "not-delivered", "unknown", "not-requested"]
 _LIMIT = 50
-_MOST_ENTRIES = 5_000
+_MAX_ENTRIES = 5_000
 
 
 class CronListParams(Params):
@@ -93,7 +93,7 @@ async def cron_runs(call: Call, params: CronRunsParams) -> Json:
     job_id = None if params.scope == "all" else params.id or params.job_id
 
     def look(reader: Reader) -> list[JobLogEntry]:
-        entries = job_records.entries(reader, job_id, _MOST_ENTRIES)
+        entries = job_records.entries(reader, job_id, _MAX_ENTRIES)
         chosen = [entry for entry in entries if _is_chosen(entry, params)]
         if params.sort_dir == "asc":
             chosen.reverse()

@@ -11,7 +11,7 @@ from skerry.features.cron.jobs import Job, JobLogEntry, decode_entry, decode_job
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store import Reader, Unit
 
-MOST_JOBS: Final = 10_000
+MAX_JOBS: Final = 10_000
 """Maximum number of jobs of a gateway."""
 
 

@@ -115,9 +115,9 @@ async def cron_add(call: Call, params: CronAddParams) -> Json:
     await _check_model(call, job)
 
     def write(unit: Unit) -> None:
-        if tables.count(unit) >= job_records.MOST_JOBS:
+        if tables.count(unit) >= job_records.MAX_JOBS:
             raise JobError(
-                f"The limit of {job_records.MOST_JOBS} cron jobs is reached.",
+                f"The limit of {job_records.MAX_JOBS} cron jobs is reached.",
                 "Remove some of them.",
             )
         job_records.put(unit, job)

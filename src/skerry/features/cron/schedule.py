@@ -13,7 +13,7 @@ from skerry.infra.clock import host_zone
 
 STAGGER_MS: Final = 300_000
 """Maximum delay of a job at the top of the hour, so that not all start at once."""
-_MOST_MS: Final = 8_640_000_000_000_000
+_MAX_DATE_MS: Final = 8_640_000_000_000_000
 _expression = lru_cache(maxsize=512)(Expression)
 
 
@@ -74,7 +74,7 @@ def checked(schedule: Schedule) -> None:
         case At(at):
             moment(at)
         case Every(every_ms, anchor_ms):
-            if not MIN_EVERY_MS <= every_ms <= _MOST_MS or (anchor_ms or 0) < 0:
+            if not MIN_EVERY_MS <= every_ms <= _MAX_DATE_MS or (anchor_ms or 0) < 0:
                 raise ScheduleError(
                     f"The interval {every_ms} ms is out of range.", "Pass at least 1000 ms."
                 )

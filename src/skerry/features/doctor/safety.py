@@ -11,7 +11,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.config.session import DmScope, Scope
 from skerry.infra import sqlite
-from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
+from skerry.infra.log import KEEP_FILES, LOGS, MAX_BYTES
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
 from skerry.policy.file_records import FileRecords
@@ -99,7 +99,7 @@ def log(state_dir: Path) -> Check:
     """Returns the size of the log."""
     sizes = [file.stat().st_size for file in (state_dir / LOGS).glob("*") if file.is_file()]
     text = f"{len(sizes)} files, {sum(sizes) // 1024} KiB, in {state_dir / LOGS}"
-    if sum(sizes) > (KEEP_FILES + 1) * MOST_BYTES:
+    if sum(sizes) > (KEEP_FILES + 1) * MAX_BYTES:
         remedy = "Remove unneeded files; a running gateway keeps its latest 14 files."
         return Check("log", Level.WARNING, f"{text}.", remedy)
     return Check("log", Level.OK, text)

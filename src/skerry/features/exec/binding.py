@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-MOST_FILES: Final = 64
+MAX_FILES: Final = 64
 """Files of which the content is read; of further files, size and times are part of the digest."""
-MOST_BYTES: Final = 8 * 1024 * 1024
+MAX_BYTES: Final = 8 * 1024 * 1024
 """Bytes read of one file; for a longer file its size and times are part of the digest."""
 
 
@@ -39,7 +39,7 @@ def binding(
     for word in sorted(set(words)):
         digest.update(f"\0{word}\0".encode("utf-8", "surrogateescape"))
         for name in _file_names(word):
-            content = _content(cwd / name, reads=file_count < MOST_FILES)
+            content = _content(cwd / name, reads=file_count < MAX_FILES)
             file_count += bool(content)
             digest.update(content)
     return digest.digest()
@@ -71,8 +71,8 @@ def _content(path: Path, *, reads: bool) -> bytes:
             return b""
         digest = hashlib.sha256(f"{status.st_dev} {status.st_ino} {status.st_size}".encode())
         with os.fdopen(os.dup(descriptor), "rb") as file:
-            digest.update(file.read(MOST_BYTES if reads else 0))
-        if status.st_size > MOST_BYTES or not reads:
+            digest.update(file.read(MAX_BYTES if reads else 0))
+        if status.st_size > MAX_BYTES or not reads:
             digest.update(f"{status.st_mtime_ns} {status.st_ctime_ns}".encode())
         return digest.digest()
     except OSError:

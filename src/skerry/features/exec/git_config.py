@@ -50,7 +50,7 @@ _FORMS: Final = {
 """Keys whose value may be a path to a repository of this machine."""
 _GITLINK: Final = b"\x00\x00\xe0\x00"
 """Mode of a submodule in an index."""
-_MOST_INDEX: Final = 64 << 20
+_MAX_INDEX: Final = 64 << 20
 _CHUNK: Final = 1 << 20
 _BARE: Final = ("HEAD", "objects", "refs")
 """Entries by which git recognizes a folder as a repository."""
@@ -90,8 +90,8 @@ def _submodules(folder: Path) -> str:
     path = folder / "index"
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_INDEX:
-            return f"{path} is not a file, or has more than {_MOST_INDEX} bytes"
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_INDEX:
+            return f"{path} is not a file, or has more than {_MAX_INDEX} bytes"
         if _has_link(path):
             return f"{folder.parent} has submodules, whose settings may name programs"
         if any(entry.name.startswith("sharedindex.") for entry in _entries(folder)):
@@ -105,7 +105,7 @@ def _submodules(folder: Path) -> str:
 
 def _has_link(path: Path) -> bool:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        before, remaining = b"", _MOST_INDEX
+        before, remaining = b"", _MAX_INDEX
         while remaining > 0 and (chunk := file.read(_CHUNK)):
             if _GITLINK in before + chunk:
                 return True

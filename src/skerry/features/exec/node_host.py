@@ -15,7 +15,7 @@ Call = Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]]
 """Calls a gateway method; see `sdk.tool_host.ToolHost.call`."""
 RUN: Final = "system.run"
 SHELL: Final = ("/bin/sh", "-c")
-MOST_SECONDS: Final = 590.0
+MAX_SECONDS: Final = 590.0
 """Maximum duration of one command in seconds; `node.invoke` waits at most ten minutes."""
 _GRACE_MS: Final = 5_000
 """Milliseconds for the response after the command's time limit."""
@@ -92,7 +92,7 @@ async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult
     Raises:
         ToolError: the node did not begin the command.
     """
-    milliseconds = int(min(command.seconds, MOST_SECONDS) * 1000)
+    milliseconds = int(min(command.seconds, MAX_SECONDS) * 1000)
     approved: dict[str, Any] = (
         {"approved": True, "approvalDecision": "allow-once"} if command.is_approved else {}
     )

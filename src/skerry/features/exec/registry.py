@@ -10,11 +10,11 @@ from skerry.infra.clock import Clock
 from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey
 
-MOST_RUNNING: Final = 128
+MAX_RUNNING: Final = 128
 """Maximum number of commands that run at the same time."""
-MOST_OF_SESSION: Final = 64
+MAX_RUNNING_PER_SESSION: Final = 64
 """Maximum number of running commands of one conversation."""
-MOST_ENDED: Final = 64
+MAX_ENDED: Final = 64
 """Maximum number of ended commands; the oldest is removed first."""
 
 _MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
@@ -57,8 +57,8 @@ class Registry:
             if session_.status is CommandState.RUNNING
         ]
         of_session = sum(session_.key == key for session_ in running)
-        if len(running) >= MOST_RUNNING or of_session >= MOST_OF_SESSION:
-            number = of_session if of_session >= MOST_OF_SESSION else len(running)
+        if len(running) >= MAX_RUNNING or of_session >= MAX_RUNNING_PER_SESSION:
+            number = of_session if of_session >= MAX_RUNNING_PER_SESSION else len(running)
             message = f"{number} commands are running already."
             raise ToolError(f"{message} Kill some with the tool process, action kill.")
         session = ProcessSession(self._name(), command, key, self._clock)
@@ -96,7 +96,7 @@ class Registry:
         ended = [command for command in self._sessions.values() if command.ended_at is not None]
         ended.sort(key=lambda command: command.ended_at or 0)
         for count, session in enumerate(ended):
-            if (session.ended_at or 0) < before or count < len(ended) - MOST_ENDED:
+            if (session.ended_at or 0) < before or count < len(ended) - MAX_ENDED:
                 self.forget(session)
 
     def _name(self) -> str:

@@ -17,7 +17,7 @@ from skerry.features.exec.binding import binding
 from skerry.features.exec.command_check import CommandDecision, check
 from skerry.features.exec.exec_settings import host_of, node_of, rules_of
 from skerry.features.exec.gateway_host import environment, on_gateway
-from skerry.features.exec.node_host import MOST_SECONDS, ExecNode, NodeCommand, find, run_on
+from skerry.features.exec.node_host import MAX_SECONDS, ExecNode, NodeCommand, find, run_on
 from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_session import ExecCommand, ProcessSession
 from skerry.features.exec.process_tool import ProcessSessions, outcome, report
@@ -224,7 +224,7 @@ class Exec:
             str(caller.key),
             context.run_id,
             params.workdir,
-            min(params.timeout or limit, limit, MOST_SECONDS),
+            min(params.timeout or limit, limit, MAX_SECONDS),
             context.is_approved,
         )
         return await run_on(self._host.call, node, command)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-MOST_LINES: Final = 2000
+MAX_LINES: Final = 2000
 """Maximum number of changed lines of each version that are compared."""
-MOST_CHARS: Final = 65_536
+MAX_CHARS: Final = 65_536
 _CONTEXT: Final = 3
 _LINE: Final = 500
 """Maximum length of a line in a diff, in characters."""
@@ -50,7 +50,7 @@ def diff(path: str, old: bytes | None, new: bytes | None, *, kind: str = "") -> 
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
     changed, replacement = before[start : len(before) - end], after[start : len(after) - end]
-    if max(len(changed), len(replacement)) > MOST_LINES:
+    if max(len(changed), len(replacement)) > MAX_LINES:
         text = f"--- a/{path}\n+++ b/{path}\n@@ {len(changed)} lines became {len(replacement)} @@\n"
         return FileDiff(path, kind, text, len(replacement), len(changed), start + 1, truncated=True)
     above, below = max(start - _CONTEXT, 0), _CONTEXT
@@ -63,14 +63,14 @@ def diff(path: str, old: bytes | None, new: bytes | None, *, kind: str = "") -> 
     added = sum(line.startswith("+") for line in lines[2:])
     removed = sum(line.startswith("-") for line in lines[2:])
     text = "".join(line + "\n" for line in lines)
-    cut = len(text) > MOST_CHARS
-    return FileDiff(path, kind, text[:MOST_CHARS], added, removed, start + 1, truncated=cut)
+    cut = len(text) > MAX_CHARS
+    return FileDiff(path, kind, text[:MAX_CHARS], added, removed, start + 1, truncated=cut)
 
 
 def details(diffs: Sequence[FileDiff]) -> dict[str, Any]:
     """Returns the details of a result: the diff of all files, and an entry for each."""
     text = "".join(file_diff.diff for file_diff in diffs)
-    return {"diff": text[: 2 * MOST_CHARS], "files": [file_diff.details() for file_diff in diffs]}
+    return {"diff": text[: 2 * MAX_CHARS], "files": [file_diff.details() for file_diff in diffs]}
 
 
 def _lines(data: bytes | None) -> list[str]:

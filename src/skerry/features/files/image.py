@@ -21,8 +21,8 @@ from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 from skerry.sdk.tool_host import ToolHost
 
-MOST_IMAGES: Final = 20
-MOST_CHARS: Final = 8 * 1024 * 1024
+MAX_IMAGES: Final = 20
+MAX_CHARS: Final = 8 * 1024 * 1024
 """Maximum total size of the pictures, in characters of base64."""
 _PATH: Final = 1024
 
@@ -34,8 +34,8 @@ class ImageParams(BaseModel):
 
     prompt: str = Field(default="Describe the picture.", max_length=4000)
     image: str | None = Field(default=None, max_length=_PATH)
-    images: tuple[str, ...] = Field(default=(), max_length=MOST_IMAGES)
-    maxImages: int = Field(default=MOST_IMAGES, ge=1, le=MOST_IMAGES)  # noqa: N815 - OpenClaw's name
+    images: tuple[str, ...] = Field(default=(), max_length=MAX_IMAGES)
+    maxImages: int = Field(default=MAX_IMAGES, ge=1, le=MAX_IMAGES)  # noqa: N815 - OpenClaw's name
 
 
 class Image:
@@ -94,7 +94,7 @@ def _result(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolRe
             file.seek(0)
             block, described = pictures.picture(path, file)
         size += len(block.data)
-        if size > MOST_CHARS:
+        if size > MAX_CHARS:
             raise ToolError("The pictures are too large together. Pass fewer at once.")
         lines.append(described)
         blocks.append(block)

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 FOLDER: Final = "undo"
 DAYS: Final = 7
-MOST_CHANGES: Final = 1000
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_CHANGES: Final = 1000
+MAX_BYTES: Final = 64 * 1024 * 1024
 _DAY_MS: Final = 24 * 3600 * 1000
 _RECORD_BYTES: Final = 16_384
 
@@ -118,7 +118,7 @@ class Journal:
     def changes(self) -> list[Change]:
         """Returns the stored changes, newest first; skips unreadable ones."""
         changes = []
-        for file in sorted(self._folder.glob("*.json"), reverse=True)[:MOST_CHANGES]:
+        for file in sorted(self._folder.glob("*.json"), reverse=True)[:MAX_CHANGES]:
             try:
                 with file.open("rb") as opened:
                     changes.append(msgspec.json.decode(opened.read(_RECORD_BYTES), type=Change))
@@ -134,7 +134,7 @@ class Journal:
         for count, file in enumerate(files):
             with suppress(FileNotFoundError):
                 total += file.with_suffix(".old").stat().st_size
-            if count >= MOST_CHANGES or total > MOST_BYTES or file.stem < oldest:
+            if count >= MAX_CHANGES or total > MAX_BYTES or file.stem < oldest:
                 self._drop(file.stem)
 
     def undo(
@@ -180,7 +180,7 @@ class Journal:
             check(present)
             return old or b""
 
-        max_bytes = MOST_BYTES
+        max_bytes = MAX_BYTES
         if old is None:
             workspace.remove(first.path, check, max_bytes=max_bytes)
         else:

@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 
 MAX_CHARS: Final = 1024 * 1024
-MOST_FILES: Final = 100
-MOST_HUNKS: Final = 1000
-_MOST_STEPS: Final = 2_000_000
+MAX_FILES: Final = 100
+MAX_HUNKS: Final = 1000
+_MAX_STEPS: Final = 2_000_000
 """Maximum number of line comparisons for one file, which limits the duration."""
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
@@ -85,8 +85,8 @@ class _Parser:
                 self._at += 1
                 continue
             files.append(self._file(line))
-            if len(files) > MOST_FILES:
-                raise PatchError(f"The patch has more than {MOST_FILES} files. Send several.")
+            if len(files) > MAX_FILES:
+                raise PatchError(f"The patch has more than {MAX_FILES} files. Send several.")
         if not files:
             raise PatchError(f"The patch changes nothing: it has no '{_UPDATE}path'.")
         paths = [path for file in files for path in (file.path, file.move_to) if path]
@@ -126,8 +126,8 @@ class _Parser:
             self._at += 1
         while (line := self._peek()) is not None and (line == _EOF or not line.startswith("*** ")):
             file.hunks.append(self._hunk(file.path))
-            if len(file.hunks) > MOST_HUNKS:
-                raise PatchError(f"{file.path} has more than {MOST_HUNKS} hunks. Send several.")
+            if len(file.hunks) > MAX_HUNKS:
+                raise PatchError(f"{file.path} has more than {MAX_HUNKS} hunks. Send several.")
         if not file.hunks and not file.move_to:
             raise PatchError(f"The update of {file.path} has no hunk.")
 
@@ -240,7 +240,7 @@ class _Search:
     def _fits(self, form: Sequence[str], at: int, same: Callable[[str], str]) -> bool:
         for offset, line in enumerate(form):
             self._steps += 1
-            if self._steps > _MOST_STEPS:
+            if self._steps > _MAX_STEPS:
                 raise PatchError(f"The patch of {self._path} takes too long. Send smaller hunks.")
             if same(self._lines[at + offset]) != line:
                 return False

@@ -21,9 +21,9 @@ from skerry.infra.log import LOGS, tail
 from skerry.model.errors import GatewayUnreachableError
 
 POLL_SECONDS: Final = 1.0
-MOST_LINES: Final = 5000
+MAX_LINES: Final = 5000
 """Number of lines of one request."""
-_MOST_BYTES: Final = 1_000_000
+_MAX_BYTES: Final = 1_000_000
 _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 _FIELDS: Final = ("time", "level", "logger", "message", "error")
 
@@ -44,7 +44,7 @@ async def _logs(arguments: Namespace) -> int:
         async with GatewayClient(address, scopes=("operator.read",)) as client:
 
             async def ask(cursor: int | None, limit: int) -> dict[str, Any]:
-                params: dict[str, Any] = {"limit": limit, "maxBytes": _MOST_BYTES}
+                params: dict[str, Any] = {"limit": limit, "maxBytes": _MAX_BYTES}
                 answer = await client.request(
                     "logs.tail", params if cursor is None else params | {"cursor": cursor}
                 )
@@ -63,7 +63,7 @@ async def _logs(arguments: Namespace) -> int:
 def _of_file(folder: Path) -> Read:
     async def read(cursor: int | None, limit: int) -> dict[str, Any]:
         def look() -> dict[str, Any]:
-            end = tail(folder, cursor=cursor, limit=limit, max_bytes=_MOST_BYTES)
+            end = tail(folder, cursor=cursor, limit=limit, max_bytes=_MAX_BYTES)
             return {"file": str(end.file), "cursor": end.cursor, "lines": end.lines}
 
         return await anyio.to_thread.run_sync(look)
@@ -82,9 +82,9 @@ class _Position:
     async def show(self, read: Read, lines: int, *, follow: bool) -> None:
         """Prints the last `lines`, and with `follow` the new ones."""
         while True:
-            page = await read(self.cursor, lines if self.cursor is None else MOST_LINES)
+            page = await read(self.cursor, lines if self.cursor is None else MAX_LINES)
             if self.file and page["file"] != self.file:  # a new day
-                page = await read(0, MOST_LINES)
+                page = await read(0, MAX_LINES)
             self.file, self.cursor = page["file"], page["cursor"]
             for line in page["lines"]:
                 self._print(line)

@@ -24,7 +24,7 @@ from skerry.sdk.models import (
 API: Final = "openai-responses"
 
 _encode = msgspec.json.Encoder().encode
-_MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
+_MAX_CACHE_KEY = 64  # characters of `prompt_cache_key`
 
 
 def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
@@ -45,7 +45,7 @@ def request_body(request: ModelRequest, effort: str = "", *, limits: bool = Fals
     if effort:
         options["reasoning"] = {"effort": effort, "summary": "auto"}
     if request.session_id:
-        options["prompt_cache_key"] = request.session_id[:_MOST_CACHE_KEY]
+        options["prompt_cache_key"] = request.session_id[:_MAX_CACHE_KEY]
     if limits:
         options["max_output_tokens"] = model.max_tokens
     head = b'{"model":%b,"input":[' % _encode(model.id)

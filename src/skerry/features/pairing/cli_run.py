@@ -19,7 +19,7 @@ from skerry.model.errors import ClientError
 
 READ: Final = ("operator.read",)
 SCOPES: Final = ("operator.pairing",)
-_MOST_WORDS: Final = 2
+_MAX_WORDS: Final = 2
 _KEY: Final = "commands.ownerAllowFrom"
 
 
@@ -105,7 +105,7 @@ def _coded(words: list[str]) -> dict[str, Any]:
     Raises:
         ClientError: there are more than two words.
     """
-    if len(words) > _MOST_WORDS:
+    if len(words) > _MAX_WORDS:
         message = f"`{' '.join(words)}` has more than a channel and a code."
         raise ClientError(message, "Write: skerry pairing approve [CHANNEL] CODE")
     *channel, code = words

@@ -35,7 +35,7 @@ LIFE: Final = "/run/skerry/life"
 """Path inside of the pipe whose end ends the container."""
 IDLE_SECONDS: Final = 24 * 3600.0
 AGE_SECONDS: Final = 7 * 24 * 3600.0
-MOST_LEFT: Final = 32
+MAX_PROCESSES: Final = 32
 """Maximum number of processes, zombies included, with which a container is used again."""
 _ENVIRON: Final = re.compile("PATH|HOME|XDG_RUNTIME_DIR|DOCKER_[A-Z_]+|CONTAINER_[A-Z_]+")
 _ADVICE: Final = re.compile(r"\s*$|(Run|See) '.*(--help|help)'")
@@ -321,10 +321,10 @@ class Containers:
             scope = mark if warm.commands else "all"
             try:
                 result = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", scope)
-                remaining = int(result.out.decode().strip() or MOST_LEFT + 1)
+                remaining = int(result.out.decode().strip() or MAX_PROCESSES + 1)
             except (ProcessError, ValueError):
-                remaining = MOST_LEFT + 1
-            if remaining > MOST_LEFT and not warm.commands:
+                remaining = MAX_PROCESSES + 1
+            if remaining > MAX_PROCESSES and not warm.commands:
                 await self._drop(warm.name)
 
     async def _drop(self, name: str) -> None:

@@ -28,15 +28,15 @@ from skerry.ports.sandbox import WORKDIR
 
 HOOK_FILE: Final = "HOOK.md"
 """Name of the `HOOK` file for the loader of hooks; a directory of that name is no hook."""
-MOST_ENTRIES: Final = 50_000
+MAX_ENTRIES: Final = 50_000
 """Maximum number of examined entries of a workspace; a folder at the top with more is read-only."""
-MOST_MOUNTS: Final = 200
+MAX_MOUNTS: Final = 200
 """Maximum number of read-only paths of a workspace; folders that would add more are read-only as a
 whole."""
-MOST_DEPTH: Final = 64
-MOST_COVERED: Final = 200
+MAX_DEPTH: Final = 64
+MAX_SPECIAL_FILES: Final = 200
 """Maximum number of sockets, pipes and devices in a workspace."""
-MOST_LINKED: Final = 2000
+MAX_LINKED_FILES: Final = 2000
 """Maximum number of closed files whose other names are searched."""
 _AT_ONCE: Final = 8
 """Number of placeholders that are removed in parallel."""
@@ -168,7 +168,7 @@ def opened(
 def _linked(root: int, names: HiddenNames) -> frozenset[tuple[int, int]]:
     """Returns the closed files with a second name, by device and inode."""
     linked: set[tuple[int, int]] = set()
-    remaining = MOST_LINKED
+    remaining = MAX_LINKED_FILES
     waiting = [*names.folders, *names.files]
     while waiting and (remaining := remaining - 1):
         name = waiting.pop()
@@ -231,7 +231,7 @@ class _Walk:
                     self._look(root, (name,), inner)
                 except _TooManyError:
                     inner = self._whole(root, name, inner)
-                if len(mounts) + len(inner) > MOST_MOUNTS:
+                if len(mounts) + len(inner) > MAX_MOUNTS:
                     inner = self._whole(root, name, inner)
                 mounts += inner
         except BaseException:
@@ -241,7 +241,7 @@ class _Walk:
 
     def _look(self, folder: int, names: tuple[str, ...], mounts: list[Mount]) -> None:
         self._entries += 1
-        if self._entries > MOST_ENTRIES or len(names) > MOST_DEPTH:
+        if self._entries > MAX_ENTRIES or len(names) > MAX_DEPTH:
             raise _TooManyError
         name = names[-1]
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -259,9 +259,9 @@ class _Walk:
             self._cover(names)
 
     def _cover(self, names: tuple[str, ...]) -> None:
-        if len(self.covered) == MOST_COVERED:
+        if len(self.covered) == MAX_SPECIAL_FILES:
             raise SandboxError(
-                f"The workspace has more than {MOST_COVERED} sockets, pipes or devices.",
+                f"The workspace has more than {MAX_SPECIAL_FILES} sockets, pipes or devices.",
                 f"Remove those in {'/'.join(names[:-1]) or 'its top folder'}.",
             )
         self.covered.append(str(WORKDIR.joinpath(*names)))

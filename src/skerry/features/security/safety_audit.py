@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CRITICAL: Final = "critical"
 WARN: Final = "warn"
-MOST_FILES: Final = 100_000
+MAX_FILES: Final = 100_000
 
 
 class AuditFinding(Struct, frozen=True):
@@ -196,7 +196,7 @@ def _state_files(root: Path) -> list[Path]:
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith("workspace")]
         paths += [Path(folder, name) for name in (*folders, *names)]
-        if len(paths) > MOST_FILES:
+        if len(paths) > MAX_FILES:
             break
     return paths
 

@@ -25,7 +25,7 @@ from skerry.store import Unit, last_routes
 logger = logging.getLogger(__name__)
 
 SKIP: Final = "REPLY_SKIP"
-MOST_CHARS: Final = 20_000
+MAX_CHARS: Final = 20_000
 """Maximum length of a reply that is passed on, in characters."""
 _EDGE: Final = " \t\r\n`*\"'."
 _TURN: Final = (
@@ -124,9 +124,7 @@ def request_of(step: AgentExchange, reply_text: str) -> RunRequest:
     is_announce = step.stage is Stage.ANNOUNCE
     lines = [f"[Message of session {sender}]"]
     if reply_text and not is_skip(reply_text):
-        excerpt = (
-            reply_text if len(reply_text) <= MOST_CHARS else reply_text[:MOST_CHARS] + "\n[cut]"
-        )
+        excerpt = reply_text if len(reply_text) <= MAX_CHARS else reply_text[:MAX_CHARS] + "\n[cut]"
         identity = fences.derived_id(step.run_id, excerpt)
         about = fences.about(scan(excerpt))
         lines.append(fences.fence(excerpt, "session", identity=identity, about=about))

@@ -21,11 +21,11 @@ from skerry.policy.access import ADMIN, Verb
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
-MOST_BYTES: Final = 80_000
+MAX_BYTES: Final = 80_000
 """Maximum size of a history in bytes."""
-MOST_CHARS: Final = 4000
+MAX_CHARS: Final = 4000
 """Maximum length of one text of a history, in characters."""
-_MOST_ROWS: Final = 200
+_MAX_ROWS: Final = 200
 _KINDS: Final = {
     SessionKind.MAIN: "main",
     SessionKind.CRON: "cron",
@@ -93,7 +93,7 @@ class SessionsListToolParams(_Params):
     """Parameters of `sessions_list`."""
 
     kinds: tuple[Kind, ...] = Field(default=(), max_length=6)
-    limit: int = Field(default=50, ge=1, le=_MOST_ROWS)
+    limit: int = Field(default=50, ge=1, le=_MAX_ROWS)
     activeMinutes: int | None = Field(default=None, ge=1, le=10_000_000)  # noqa: N815 - OpenClaw's name
     messageLimit: int = Field(default=0, ge=0, le=20)  # noqa: N815 - OpenClaw's name
 
@@ -182,7 +182,7 @@ class SessionsHistory(HostTool):
         newest, size = [], 0
         for message in reversed(redacted):
             size += len(str(message).encode())
-            if size > MOST_BYTES:
+            if size > MAX_BYTES:
                 break
             newest.append(message)
         return reply(
@@ -234,7 +234,7 @@ def texts(messages: list[dict[str, Any]], *, includes_tools: bool) -> list[dict[
         calls = [block.get("name", "") for block in blocks if block.get("type") == "toolCall"]
         row: dict[str, Any] = {"role": role}
         if text:
-            row["text"] = text if len(text) <= MOST_CHARS else text[:MOST_CHARS] + "\u2026"
+            row["text"] = text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + "\u2026"
         if calls and includes_tools:
             row["toolCalls"] = calls
         if len(row) > 1:

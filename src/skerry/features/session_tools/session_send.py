@@ -22,7 +22,7 @@ from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
-MOST_SECONDS: Final = 300
+MAX_SECONDS: Final = 300
 
 
 class SessionsSendParams(BaseModel):
@@ -36,7 +36,7 @@ class SessionsSendParams(BaseModel):
     agentId: str | None = Field(default=None, max_length=64)  # noqa: N815
     message: str = Field(min_length=1, max_length=100_000)
     timeoutSeconds: int = Field(  # noqa: N815
-        default=30, ge=0, le=MOST_SECONDS, description="0 does not wait."
+        default=30, ge=0, le=MAX_SECONDS, description="0 does not wait."
     )
 
 

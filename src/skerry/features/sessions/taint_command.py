@@ -4,7 +4,7 @@ from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.runtime import taint
 
-_MOST_SOURCES = 10
+_MAX_SOURCES = 10
 
 
 def taint_command(desk: CommandDependencies) -> Command:
@@ -43,7 +43,7 @@ def as_text(state: taint.Taint | None) -> str:
         return "This conversation has no text from others."
     origins = ", ".join(sorted(state.origins))
     lines = [f"This conversation has text from others ({origins}):"]
-    for source in state.sources[-_MOST_SOURCES:]:
+    for source in state.sources[-_MAX_SOURCES:]:
         source_name = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
         if not source.seq:
             source_name = "a summary of earlier messages"

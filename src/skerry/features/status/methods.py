@@ -15,7 +15,7 @@ from skerry.store import DATABASE, Reader, devices, outbox, sender_pairing, sess
 from skerry.store.session_listing import SessionFilter
 
 _RECENT: Final = 5
-_MOST_QUEUES: Final = 100
+_MAX_QUEUES: Final = 100
 _Counted = tuple[
     int,
     dict[AgentId, int],
@@ -136,7 +136,7 @@ def _queue(context: GatewayContext, now: int) -> Json:
                 "waiting": session.waiting,
                 "oldest": session.oldest,
             }
-            for session in report.sessions[:_MOST_QUEUES]
+            for session in report.sessions[:_MAX_QUEUES]
         ],
         "stuck": [{"what": stuck.name, "since": stuck.since} for stuck in report.stuck],
     }

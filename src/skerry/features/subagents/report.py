@@ -11,7 +11,7 @@ from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.policy import fences
 from skerry.policy.injection import Scan
 
-MOST_CHARS: Final = 20_000
+MAX_CHARS: Final = 20_000
 """Maximum length of a report in the announcement, in characters; the session has all of it."""
 _OUTCOMES: Final = {
     StopReason.DONE: SubagentOutcome.SUCCESS,
@@ -86,8 +86,8 @@ def text(report: Report) -> str:
     if result is not None and result.error is not None:
         lines.append(f"Error: {result.error.message}")
     answer = report.text
-    if len(answer) > MOST_CHARS:
-        answer = answer[:MOST_CHARS] + "\n[cut; its session has the rest]"
+    if len(answer) > MAX_CHARS:
+        answer = answer[:MAX_CHARS] + "\n[cut; its session has the rest]"
     if answer:
         about = fences.about(report.scanned)
         identity = fences.derived_id(subagent.run_id, answer)

@@ -20,7 +20,7 @@ from skerry.runtime.run_context import caller_of
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import Unit, archive, sessions
 
-MOST_SECONDS: Final = 7 * 86_400
+MAX_SECONDS: Final = 7 * 86_400
 _MODELS: Final = ("operator.read",)
 
 
@@ -34,7 +34,7 @@ class SpawnParams(BaseModel):
     agentId: str | None = Field(default=None, max_length=64)  # noqa: N815
     model: str | None = Field(default=None, max_length=256)
     thinking: str | None = Field(default=None, max_length=16)
-    runTimeoutSeconds: float | None = Field(default=None, ge=0, le=MOST_SECONDS)  # noqa: N815
+    runTimeoutSeconds: float | None = Field(default=None, ge=0, le=MAX_SECONDS)  # noqa: N815
     cleanup: Literal["keep", "delete"] = "keep"
 
     @field_validator("thinking")

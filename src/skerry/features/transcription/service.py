@@ -22,7 +22,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
 
 logger = logging.getLogger(__name__)
 
-MOST_ANSWER: Final = 1_000_000
+MAX_ANSWER: Final = 1_000_000
 """Maximum number of bytes read of a response."""
 CUT: Final = " [the transcript was cut here]"
 _OK: Final = 200
@@ -174,6 +174,6 @@ def _read(fetched: Fetched) -> _Answer:
     if fetched.status != _OK:
         raise MediaError(f"The provider answered {fetched.status}.")
     try:
-        return _answers.decode(fetched.body[:MOST_ANSWER])
+        return _answers.decode(fetched.body[:MAX_ANSWER])
     except msgspec.DecodeError:
         raise MediaError("The provider answered without a transcript.") from None

@@ -14,7 +14,7 @@ from skerry.infra.clock import day, host_zone
 from skerry.store import usage
 from skerry.store.usage import Sums, UsageGroup
 
-MOST_DAYS: Final = 366
+MAX_DAYS: Final = 366
 
 
 def _is_day(text: str) -> str:
@@ -36,7 +36,7 @@ class RangeParams(Params):
     }
     usual: ClassVar = {"mode": "gateway"}
 
-    days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 30
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 30
     start_date: Day | None = None
     end_date: Day | None = None
     agent_id: Name | None = None
@@ -118,7 +118,7 @@ def days_of(call: Call, params: RangeParams) -> list[str]:
     last = date.fromisoformat(params.end_date) if params.end_date else today
     first = last - timedelta(days=params.days - 1)
     if params.start_date:
-        first = max(date.fromisoformat(params.start_date), last - timedelta(days=MOST_DAYS - 1))
+        first = max(date.fromisoformat(params.start_date), last - timedelta(days=MAX_DAYS - 1))
     return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Struct
 from pydantic import Field
 
-from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, sums_json
+from skerry.features.usage.methods import MAX_DAYS, RangeParams, days_of, sums_json
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.clock import begin
@@ -22,12 +22,12 @@ from skerry.store.message_counts import MessageCounts
 from skerry.store.session_usage import SessionUsage
 from skerry.store.usage import Sums, UsageGroup
 
-_MOST_SESSIONS: Final = 1000
-_MOST_POINTS: Final = 200
-_MOST_DETAILS: Final = 20_000
+_MAX_SESSIONS: Final = 1000
+_MAX_POINTS: Final = 200
+_MAX_DETAILS: Final = 20_000
 """Maximum number of days and models of sessions, about three megabytes."""
-_MOST_TEXT: Final = 2000
-_RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90, "1y": 365, "all": MOST_DAYS}
+_MAX_TEXT: Final = 2000
+_RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90, "1y": 365, "all": MAX_DAYS}
 
 
 class SessionsUsageParams(RangeParams):
@@ -43,7 +43,7 @@ class SessionsUsageParams(RangeParams):
     }
 
     key: Name | None = None
-    limit: Annotated[int, Field(ge=1, le=_MOST_SESSIONS)] = 50
+    limit: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 50
     range: Literal["7d", "30d", "90d", "1y", "all"] | None = None
     group_by: Literal["instance", "family"] | None = None
     include_historical: bool = False
@@ -86,7 +86,7 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
     def read(reader: Reader) -> Json:
         by_session = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
         ids = [id_ for id_ in by_session if id_]
-        details = session_usage.of(reader, ids, days, begin_of, _MOST_DETAILS)
+        details = session_usage.of(reader, ids, days, begin_of, _MAX_DETAILS)
         entries = {id_: sessions.get(reader, id_) for id_ in ids}
         rows = [_Row(id_, entries[id_], by_session[id_], details.get(id_), [id_]) for id_ in ids]
         if params.include_historical or params.group_by == "family":
@@ -116,7 +116,7 @@ async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
     """Returns the calls of a session in order of time, as at most 200 points."""
     session_id = await _named(call, params)
     series = await call.context.store.read(
-        lambda reader: session_usage.series(reader, session_id, _MOST_POINTS)
+        lambda reader: session_usage.series(reader, session_id, _MAX_POINTS)
     )
     points: list[Json] = []
     tokens, cost = 0, 0.0
@@ -141,7 +141,7 @@ async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
 async def usage_logs(call: Call, params: LogsParams) -> Json:
     """Returns the last messages of a session, with their usage; oldest first."""
     session_id = await _named(call, params)
-    limit = min(params.limit, _MOST_SESSIONS)
+    limit = min(params.limit, _MAX_SESSIONS)
     entries = await call.context.store.read(
         lambda reader: sessions.entries(reader, session_id, limit=limit)
     )
@@ -179,7 +179,7 @@ def _log(entry: TranscriptEntry) -> Json:
     text = "\n".join(part for part in parts if part)
     if not text:
         return None
-    cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
+    cut = text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
     return {"timestamp": entry.at, "role": role, "content": cut, **about}
 
 

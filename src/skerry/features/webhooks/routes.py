@@ -33,8 +33,8 @@ from skerry.model.run import Admission, AdmissionStatus, RunRequest
 from skerry.store import Unit
 
 _MINUTE: Final = 60.0
-_MOST_KEY: Final = 256
-_MOST_COUNTED: Final = 1_000
+_MAX_KEY: Final = 256
+_MAX_COUNTED: Final = 1_000
 """Maximum number of counted webhooks and addresses."""
 _HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
 _RANDOM: Final = "random:"
@@ -51,7 +51,7 @@ class Rates(Struct):
         times = [time for time in self._times.pop(name, []) if now - time < _MINUTE]
         wait = _MINUTE - (now - times[0]) if len(times) >= limit else 0.0
         self._times[name] = times if wait else [*times, now]
-        if len(self._times) > _MOST_COUNTED:
+        if len(self._times) > _MAX_COUNTED:
             self._times.popitem(last=False)
         return wait
 
@@ -246,7 +246,7 @@ def _event_key(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str
     """Returns the key of the event: of a header, else the signature, else random."""
     for header in _EVENT_HEADERS:
         if text := headers.get(header, "").strip():
-            return f"key:{text[:_MOST_KEY]}"
+            return f"key:{text[:_MAX_KEY]}"
     if mapping is not None and mapping.signature is not None:
         return f"signature:{proof.digest_of(mapping.signature, headers).hex()}"
     return f"{_RANDOM}{secrets.token_hex(16)}"

@@ -12,9 +12,9 @@ import msgspec
 
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z0-9_.\-\[\]]{1,200})\s*\}\}")
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d{1,6}\]")
-MOST_VALUE: Final = 4_000
-"""Maximum length of one value; the whole payload may have `MOST_TEXT`."""
-MOST_TEXT: Final = 50_000
+MAX_VALUE: Final = 4_000
+"""Maximum length of one value; the whole payload may have `MAX_TEXT`."""
+MAX_TEXT: Final = 50_000
 """Maximum length of a text."""
 
 
@@ -36,18 +36,18 @@ def render(template: str, payload: Any, headers: Mapping[str, str], now: str) ->
         if path == "payload":
             return whole(payload)
         if path.startswith("headers."):
-            return headers.get(path.removeprefix("headers.").lower(), "")[:MOST_VALUE]
-        return _text(_lookup(payload, path))[:MOST_VALUE]
+            return headers.get(path.removeprefix("headers.").lower(), "")[:MAX_VALUE]
+        return _text(_lookup(payload, path))[:MAX_VALUE]
 
-    return _PLACEHOLDER.sub(value, template)[:MOST_TEXT]
+    return _PLACEHOLDER.sub(value, template)[:MAX_TEXT]
 
 
 def whole(payload: Any) -> str:
     """Returns a payload as text: JSON with indents, or the text itself."""
     if isinstance(payload, str):
-        return payload[:MOST_TEXT]
+        return payload[:MAX_TEXT]
     encoded = msgspec.json.format(msgspec.json.encode(payload), indent=2)
-    return encoded.decode()[:MOST_TEXT]
+    return encoded.decode()[:MAX_TEXT]
 
 
 def _lookup(payload: Any, path: str) -> Any:

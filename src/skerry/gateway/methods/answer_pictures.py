@@ -20,7 +20,7 @@ from skerry.runtime.media_out import read_file
 
 MAX_PICTURES: Final = 10
 """Pictures of one answer to a request."""
-MOST_BYTES: Final = 1_000_000
+MAX_PICTURE_BYTES: Final = 1_000_000
 """Bytes of one."""
 
 
@@ -57,7 +57,7 @@ async def add_pictures(
     for index, names in sorted(files.items(), reverse=True):  # the newest first
         blocks: list[dict[str, str]] = []
         for name in names[:remaining]:
-            work = partial(read_file, workspace, name, MOST_BYTES, redact)
+            work = partial(read_file, workspace, name, MAX_PICTURE_BYTES, redact)
             try:
                 file = await anyio.to_thread.run_sync(work)
             except MediaError:

@@ -13,13 +13,13 @@ from msgspec import Struct, field
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import SkerryError
 
-MOST_LINE: Final = 16 * 1024 * 1024
+MAX_LINE: Final = 16 * 1024 * 1024
 """Limit of one line, in bytes."""
-MOST_CALLS: Final = 256
+MAX_CALLS: Final = 256
 """Limit of calls without an answer."""
-MOST_QUEUED: Final = 256
+MAX_QUEUED: Final = 256
 """Limit of lines that the process has not read."""
-MOST_SERVED: Final = 32
+MAX_SERVED: Final = 32
 """Limit of concurrent requests of the process."""
 REFUSED: Final = -32000
 """Code of an expected error; its message is for people."""
@@ -79,7 +79,7 @@ class RpcConnection:
         self._note = note
         self._numbers = count(1)
         self._calls: dict[int, _Call] = {}
-        self._queue, self._queued = anyio.create_memory_object_stream[bytes](MOST_QUEUED)
+        self._queue, self._queued = anyio.create_memory_object_stream[bytes](MAX_QUEUED)
         self._served = 0
         self.reason = ""
         """Reason of the end of the connection; empty while it is open."""
@@ -117,8 +117,8 @@ class RpcConnection:
         """
         if self.reason:
             raise RemoteError(self.reason)
-        if len(self._calls) >= MOST_CALLS:
-            raise RemoteError(f"{MOST_CALLS} calls have not returned")
+        if len(self._calls) >= MAX_CALLS:
+            raise RemoteError(f"{MAX_CALLS} calls have not returned")
         number = next(self._numbers)
         call = self._calls[number] = _Call(anyio.Event())
         try:
@@ -142,8 +142,8 @@ class RpcConnection:
 
     def _send(self, tree: Mapping[str, Any]) -> None:
         line = msgspec.json.encode({"jsonrpc": "2.0", **tree}, enc_hook=str) + b"\n"
-        if len(line) > MOST_LINE:
-            raise RemoteError(f"a line for the process has more than {MOST_LINE} bytes")
+        if len(line) > MAX_LINE:
+            raise RemoteError(f"a line for the process has more than {MAX_LINE} bytes")
         try:
             self._queue.send_nowait(line)
         except anyio.WouldBlock:
@@ -164,8 +164,8 @@ class RpcConnection:
             begin = len(rest)
             rest += await self._in.receive()
             if rest.find(b"\n", begin) < 0:
-                if len(rest) > MOST_LINE:
-                    raise RemoteError(f"it wrote a line of more than {MOST_LINE} bytes")
+                if len(rest) > MAX_LINE:
+                    raise RemoteError(f"it wrote a line of more than {MAX_LINE} bytes")
                 continue
             *lines, last = bytes(rest).split(b"\n")
             rest = bytearray(last)
@@ -177,8 +177,8 @@ class RpcConnection:
             self._answered(line)
         elif line.id is None:
             self._note(line.method, line.params)
-        elif self._served >= MOST_SERVED:
-            error = {"code": _INTERNAL, "message": f"{MOST_SERVED} requests are under way"}
+        elif self._served >= MAX_SERVED:
+            error = {"code": _INTERNAL, "message": f"{MAX_SERVED} requests are under way"}
             self._send({"id": line.id, "error": error})
         else:
             self._served += 1

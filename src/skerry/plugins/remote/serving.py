@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skerry.sdk.fetch import PluginServer
     from skerry.sdk.registrations import Event
 
-MOST_LOG: Final = 4000
+MAX_LOG: Final = 4000
 """Limit of a line of the log, in characters."""
 _LEVELS: Final = {"debug", "info", "warning", "error"}
 
@@ -100,7 +100,7 @@ class Serving:
         if method == "log":
             level = params.get("level")
             name = level if level in _LEVELS else "info"
-            text = str(params.get("text", ""))[:MOST_LOG]
+            text = str(params.get("text", ""))[:MAX_LOG]
             logger.log(logging.getLevelNamesMapping()[str(name).upper()], "%s", text)
             return
         event = self._events.get(str(params.get("name"))) if method == "event" else None

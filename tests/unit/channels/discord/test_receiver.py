@@ -334,7 +334,7 @@ async def test_a_person_who_wrote_is_answered_in_the_same_chat() -> None:
 
 
 async def test_more_events_than_may_wait_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver, "MOST_WAITING", 3)
+    monkeypatch.setattr(receiver, "MAX_QUEUED_EVENTS", 3)
     async with discord() as server:
         bot, may_go, texts = Bot(server), anyio.Event(), list[str]()
 

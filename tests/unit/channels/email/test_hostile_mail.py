@@ -38,7 +38,7 @@ async def test_a_mail_whose_parts_are_nested_too_deep_holds_back_no_other(
 async def test_mails_of_very_many_senders_hold_back_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_SENDERS", 2)
+    monkeypatch.setattr(module, "_MAX_SENDERS", 2)
     async with MailServer() as server, running(opened(server)) as messages:
         server.say("", sender="a@evil.example")
         server.say("", sender="b@evil.example")

@@ -163,7 +163,7 @@ async def test_very_many_new_messages_are_read_in_windows_of_rows(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "PAGE", 10)
-    monkeypatch.setattr(api, "_MOST_PAGES", 4)
+    monkeypatch.setattr(api, "_MAX_PAGES", 4)
     monkeypatch.setattr(module, "WINDOW", 30)
     async with running(rig.adapter()):
         pass

@@ -120,7 +120,7 @@ async def test_other_methods_and_large_bodies_never_reach_the_adapter(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await rig.post("memory/default", method="PUT")).status_code == 405
-    monkeypatch.setattr(posts, "MOST_BYTES", 10)
+    monkeypatch.setattr(posts, "MAX_BYTES", 10)
     assert (await rig.post("memory/default", b"x" * 11)).status_code == 413
     assert rig.adapter.seen == []
     assert (await rig.post("memory/default", b"x" * 10)).status_code == 200
@@ -149,7 +149,7 @@ async def test_what_is_not_taken_is_to_be_sent_again(rig: Rig, path: str) -> Non
 async def test_a_hanging_adapter_costs_a_bounded_number_of_requests(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(posts, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(posts, "MAX_CONCURRENT", 1)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.post, "memory/default/slow", b"x")
         await until(lambda: rig.adapter.seen)
@@ -162,7 +162,7 @@ async def test_a_hanging_adapter_costs_a_bounded_number_of_requests(
 async def test_bodies_of_strangers_that_never_end_keep_no_platform_out(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(posts, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(posts, "MAX_CONCURRENT", 2)
     host, port = rig.url.removeprefix("http://").split(":")
     head = f"POST /channels/memory HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 9\r\n\r\nx"
     async with AsyncExitStack() as stack:
@@ -202,7 +202,7 @@ class ProvedChannel(PostedChannel):
 async def test_the_body_of_a_stranger_is_not_read_where_headers_prove_the_platform(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(posts, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(posts, "MAX_CONCURRENT", 1)
     async with opened(tmp_path, ProvedChannel) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         head = f"POST /channels/memory HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 9\r\n\r\n"

@@ -13,7 +13,7 @@ from skerry.features.doctor import gateway_checks, safety
 from skerry.features.doctor.examine import examine
 from skerry.features.doctor.state import database
 from skerry.features.service import systemd_unit
-from skerry.infra.log import KEEP_FILES, MOST_BYTES
+from skerry.infra.log import KEEP_FILES, MAX_BYTES
 from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE
 from tests.support.fake_gateway import TOKEN, fake_gateway
@@ -148,7 +148,7 @@ def test_a_log_that_grew_too_large_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     large = tmp_path / "logs" / "skerry-2026-01-01.log"
     large.touch()
-    os.truncate(large, (KEEP_FILES + 1) * MOST_BYTES + 1)
+    os.truncate(large, (KEEP_FILES + 1) * MAX_BYTES + 1)
     assert safety.log(tmp_path).level is Level.WARNING
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from skerry.features.exec import binding as module
-from skerry.features.exec.binding import MOST_FILES, binding
+from skerry.features.exec.binding import MAX_FILES, binding
 
-MANY = [f"+{number}" for number in range(2 * MOST_FILES)]
+MANY = [f"+{number}" for number in range(2 * MAX_FILES)]
 """Words that are sorted before every name of a script."""
 
 
@@ -42,7 +42,7 @@ def test_a_script_is_part_of_it_in_every_form_and_after_many_words(
 
 
 @pytest.mark.abuse(67)
-@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_FILES"])
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_FILES"])
 def test_beyond_its_limits_the_time_of_the_inode_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

@@ -18,7 +18,7 @@ from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_session import ExecCommand, ProcessSession
 from skerry.features.exec.process_tool import ProcessParams, ProcessSessions, outcome
-from skerry.features.exec.registry import MOST_OF_SESSION, Registry, tell_nobody
+from skerry.features.exec.registry import MAX_RUNNING_PER_SESSION, Registry, tell_nobody
 from skerry.infra.process import Program
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
@@ -271,7 +271,7 @@ async def test_a_conversation_has_only_its_own_commands_for_as_long_as_they_are_
 
 async def test_a_conversation_runs_only_so_many_commands(tmp_path: Path) -> None:
     async with rig(tmp_path) as commands:
-        for _ in range(MOST_OF_SESSION):
+        for _ in range(MAX_RUNNING_PER_SESSION):
             await commands.begin("sleep 600")
         with pytest.raises(ToolError, match="64 commands are running already"):
             await commands.begin("true")

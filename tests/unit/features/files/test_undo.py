@@ -114,10 +114,10 @@ async def test_copies_are_private_and_expire(place: Place, monkeypatch: pytest.M
     folder = place.config.state_dir / "undo"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
-    monkeypatch.setattr(journals, "MOST_CHANGES", 2)
+    monkeypatch.setattr(journals, "MAX_CHANGES", 2)
     await place.write("a.txt", "three\n")
     assert len(place.journal.changes()) == 2
-    monkeypatch.setattr(journals, "MOST_BYTES", 3)
+    monkeypatch.setattr(journals, "MAX_BYTES", 3)
     await place.write("a.txt", "four\n")
     assert place.journal.changes() == []
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from skerry.workspace.skill_md import read_skill
 
 ROOT = Path(skerry.__file__).parent / "features/skills/bundled"
 FOLDERS = sorted(path for path in ROOT.iterdir() if path.is_dir())
-MOST_LISTED = 300
+MAX_LISTED = 300
 """Characters of a skill in a prompt."""
 _COMMAND = re.compile(r"`skerry ([^`]+)`")
 
@@ -36,7 +36,7 @@ def test_each_skill_is_small_and_named_like_its_folder(folder: Path) -> None:
     assert len(skill.description) <= 120
     assert ": " not in skill.description  # which other readers of YAML refuse
     assert skill.location.stat().st_size < 4_000
-    assert len(skill.name) + len(skill.description) + len(str(skill.location)) < MOST_LISTED
+    assert len(skill.name) + len(skill.description) + len(str(skill.location)) < MAX_LISTED
 
 
 def test_no_skill_has_a_finding(folder: Path) -> None:

@@ -131,7 +131,7 @@ async def test_the_usage_of_no_session_is_refused_by_name(wire: Wire) -> None:
 async def test_beyond_a_limit_sessions_are_told_by_their_sums_and_a_page_is_told_so(
     rig: Rig, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_usage, "_MOST_DETAILS", 1)
+    monkeypatch.setattr(session_usage, "_MAX_DETAILS", 1)
 
     def write(unit: Unit) -> None:
         for number in range(52):

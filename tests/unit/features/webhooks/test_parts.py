@@ -31,7 +31,7 @@ def test_a_template_is_filled_with_texts_and_evaluated_no_further() -> None:
         "  {{__import__('os')}}"
     )
     assert '"c": 3' in filled("{{payload}}")
-    assert len(templates.render("{{t}}" * 100, {"t": "y" * 9000}, {}, "")) == templates.MOST_TEXT
+    assert len(templates.render("{{t}}" * 100, {"t": "y" * 9000}, {}, "")) == templates.MAX_TEXT
 
 
 @pytest.mark.abuse(44)

@@ -129,7 +129,7 @@ async def test_a_process_that_does_not_register_is_not_loaded_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
 ) -> None:
     monkeypatch.setattr(process, "START_SECONDS", 1.0 if "1 s" in reason else 30.0)
-    monkeypatch.setattr(rpc, "MOST_LINE", 2048)
+    monkeypatch.setattr(rpc, "MAX_LINE", 2048)
     folder = odd(tmp_path, body)
     with pytest.raises(PluginError) as failed:
         async with loaded(folder):
@@ -194,7 +194,7 @@ async def test_a_process_that_reads_nothing_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarded, "TOOL_SECONDS", 5.0)
-    monkeypatch.setattr(rpc, "MOST_QUEUED", 2)
+    monkeypatch.setattr(rpc, "MAX_QUEUED", 2)
     folder = odd(tmp_path, "if method == 'tool': time.sleep(600)")
     answers: list[str] = []
     async with loaded(folder) as plugin, anyio.create_task_group() as tasks:

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 50
 """Number of users in one request."""
-_MOST_DEVICES: Final = 200
+_MAX_DEVICES: Final = 200
 """Limit on the stored devices of a user, with removed ones."""
-_MOST_ID: Final = 255
+_MAX_ID: Final = 255
 
 
 class _Keys(Struct, frozen=True):
@@ -129,10 +129,10 @@ def _merged(user: str, before: Person, listed: Mapping[str, Mapping[str, Any]]) 
 def _fewer(devices: dict[str, PeerDevice]) -> dict[str, PeerDevice]:
     """Returns the devices; beyond the limit, without those that were removed first."""
     unlisted = [name for name, peer in devices.items() if peer.gone]
-    spare = max(len(devices) - _MOST_DEVICES, 0)
+    spare = max(len(devices) - _MAX_DEVICES, 0)
     dropped = {*unlisted[:spare]}
     remaining = [(name, peer) for name, peer in devices.items() if name not in dropped]
-    return dict(remaining[:_MOST_DEVICES])
+    return dict(remaining[:_MAX_DEVICES])
 
 
 def _checked(user: str, name: str, content: Mapping[str, Any]) -> PeerDevice | None:
@@ -143,7 +143,7 @@ def _checked(user: str, name: str, content: Mapping[str, Any]) -> PeerDevice | N
         Curve25519PublicKey.from_base64(curve)
     except (msgspec.ValidationError, KeyError, ValueError):
         return None
-    is_own = (keys.user_id, keys.device_id) == (user, name) and len(name) <= _MOST_ID
+    is_own = (keys.user_id, keys.device_id) == (user, name) and len(name) <= _MAX_ID
     can = MEGOLM_V1 in keys.algorithms
     if not is_own or not can or not is_signed(content, user, name, ed):
         logger.warning("matrix: the device %s of %s has no valid keys", name, user)

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 _ANEW_MS: Final = 3_600_000
 """Time within which one new session is begun with a device whose messages cannot be decrypted."""
-_MOST_ANEW: Final = 1_000
+_MAX_RENEWED: Final = 1_000
 _REMEDY: Final = (
     "Encrypted messages need a device whose keys nothing has used: log the account in again, set"
     " `accessToken` to the new token, and log the old session out."
@@ -164,7 +164,7 @@ class CryptoMachine:
         ][:1]
         if not targets:
             return
-        if len(self._anew) >= _MOST_ANEW:
+        if len(self._anew) >= _MAX_RENEWED:
             self._anew.pop(next(iter(self._anew)))
         self._anew[sender_key] = now
         try:

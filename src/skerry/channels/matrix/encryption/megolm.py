@@ -24,15 +24,15 @@ from skerry.infra.untrusted_json import DEEPEST, UNREADABLE, is_deep
 
 logger = logging.getLogger(__name__)
 
-MOST_MESSAGES: Final = 100
+MAX_MESSAGES: Final = 100
 WEEK_MS: Final = 604_800_000
 _AT_ONCE: Final = 50
 """Devices to which a key is sent with one request."""
 _NO_KEY_MS: Final = 3_600_000
 """Time after which a one-time key is requested again from a device that offered none."""
-_MOST_SEEN: Final = 2_000
+_MAX_INDICES: Final = 2_000
 """Indices of a session that are stored; more than any client uses in one session."""
-_MOST_ROOM_ID: Final = 255
+_MAX_ROOM_ID: Final = 255
 
 
 class EncryptedRoomEvent(Struct, frozen=True):
@@ -48,7 +48,7 @@ class RoomEncryption(Struct, frozen=True):
 
     algorithm: str = ""
     rotation_period_ms: int = WEEK_MS
-    rotation_period_msgs: int = MOST_MESSAGES
+    rotation_period_msgs: int = MAX_MESSAGES
 
 
 class DecryptedEvent(Struct, frozen=True):
@@ -95,7 +95,7 @@ class Megolm:
         except (msgspec.ValidationError, ValueError) as error:
             logger.warning("matrix: a room key of %s is malformed: %s", payload.sender, error)
             return None
-        is_same = session.session_id == key.session_id and len(key.room_id) <= _MOST_ROOM_ID
+        is_same = session.session_id == key.session_id and len(key.room_id) <= _MAX_ROOM_ID
         if key.algorithm != MEGOLM_V1 or not is_same:
             logger.warning("matrix: a room key of %s does not match its session id", payload.sender)
             return None
@@ -158,8 +158,8 @@ class Megolm:
         if first is not None and first != event_id:
             raise UndecryptableError(f"it repeats the event {first}")
         if first is None and note:
-            if len(inbound.seen) >= _MOST_SEEN:
-                raise UndecryptableError(f"its session has more than {_MOST_SEEN} messages")
+            if len(inbound.seen) >= _MAX_INDICES:
+                raise UndecryptableError(f"its session has more than {_MAX_INDICES} messages")
             seen = {**inbound.seen, index: event_id}
             kind = inbound_of(inbound.sender)
             await self._store.write([(kind, name, replace(inbound, seen=seen))])
@@ -207,7 +207,7 @@ class Megolm:
         self, outbound: OutboundSession, encryption: RoomEncryption, devices: Iterable[Target]
     ) -> bool:
         """Returns whether a new session is due: by count, by age, or because a member left."""
-        max_messages = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
+        max_messages = min(max(encryption.rotation_period_msgs, 1), MAX_MESSAGES)
         age = min(max(encryption.rotation_period_ms, 0), WEEK_MS)
         present = {(user, device, peer.curve) for user, device, peer in devices}
         had = {
@@ -287,4 +287,4 @@ class Megolm:
 
 
 def _name(room_id: str, session_id: str) -> str:
-    return f"{room_id[:_MOST_ROOM_ID]} {session_id[:64]}"
+    return f"{room_id[:_MAX_ROOM_ID]} {session_id[:64]}"

@@ -27,7 +27,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 logger = logging.getLogger(__name__)
 
 ENCRYPTED: Final = "m.room.encrypted"
-_MOST_SESSIONS: Final = 5
+_MAX_SESSIONS: Final = 5
 """Limit on the sessions with one device; a device makes a new one when a session fails."""
 _PRE_KEY: Final = 0
 _NORMAL: Final = 1
@@ -236,7 +236,7 @@ class Olm:
     ) -> tuple[str, str, Struct]:
         """Returns the record with the session that was just used first."""
         used = OlmSession(session.pickle(self._store.key), self._clock.now_ms())
-        return OLM, curve, OlmSessions((used, *other_sessions)[:_MOST_SESSIONS])
+        return OLM, curve, OlmSessions((used, *other_sessions)[:_MAX_SESSIONS])
 
 
 def _key(
