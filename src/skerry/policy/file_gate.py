@@ -137,7 +137,7 @@ class FileGate(Struct, frozen=True):
     def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
         """Records the files below `root` that a command with foreign text changed.
 
-        Examines at most `MAX_CHANGED_FILES` files; of more files, the whole directory is recorded as
+        Examines at most `MAX_CHANGED_FILES` files; with more, the whole directory is recorded as
         tainted.
 
         Args:
