@@ -16,6 +16,7 @@ from skerry.model.event import RunStarted, ToolFinished, ToolStarted, ToolUpdate
 from skerry.model.ids import AgentId, RunId
 from tests.e2e.browser import Chromium, allow, expect_online, say, watched
 from tests.e2e.test_page_tools import AXE, complaints, play
+from tests.support.cli import run_command
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.whole import whole_gateway
 
@@ -268,12 +269,13 @@ async def test_a_decision_that_the_gateway_refuses_is_told_and_can_be_made_again
     assert desk.decided == [("a1", "deny")]
 
 
-async def test_a_command_is_allowed_on_the_page_and_runs_in_the_sandbox(
+@pytest.mark.requirement("scale-approvals-workflow")
+async def test_a_command_is_allowed_on_the_page_runs_in_the_sandbox_and_is_in_the_audit_log(
     tmp_path: Path, process: Browser
 ) -> None:
-    config = {"tools": {"exec": {"ask": "always"}}}
+    config, home = {"tools": {"exec": {"ask": "always"}}}, tmp_path / "home"
     async with (
-        whole_gateway(tmp_path / "home", Hooks(), config=config) as (_, address),
+        whole_gateway(home, Hooks(), config=config) as (_, address),
         watched(process) as browser,
     ):
         page = await browser.open(f"{address.url.replace('ws:', 'http:')}/#token={address.token}")
@@ -287,6 +289,16 @@ async def test_a_command_is_allowed_on_the_page_and_runs_in_the_sandbox(
         await page.locator("#log .tools summary").first.click()
         await expect(page.locator("#log .tools pre").last).to_contain_text("harbour")
         await expect(page.locator("#waiting")).to_be_hidden()
+    environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "PATH": "/usr/bin:/bin"}
+    entries = json.loads((await run_command("audit", "--json", environ=environ)).stdout)["entries"]
+    requested, allowed, *rest = [entry for entry in entries if "approval." in entry["kind"]]
+    assert requested["body"]["command"] == "echo harbour; exit 3"
+    assert (allowed["kind"], allowed["body"]["id"]) == (
+        "approval.allow-once",
+        requested["body"]["id"],
+    )
+    assert allowed["body"]["by"]
+    assert [entry["kind"] for entry in rest] == ["approval.begun", "approval.ended"]
 
 
 async def test_a_change_of_a_file_is_a_diff_in_the_card_and_is_undone_there(
