@@ -75,14 +75,16 @@ async def _tell(result: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001
     except (ClientError, ConfigError) as error:
         notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
         return
-    waiting = ", ".join(needs_restart(result.changed))
-    match answer["restart"]:
-        case "automatic":
-            notice(f"The running gateway restarts for {waiting} once no run is in progress.")
-        case "needed":
-            notice(f"The running gateway needs a restart for {waiting}.")
-        case _ if not quiet:
-            notice("The running gateway uses it.")
+    own = needs_restart(result.changed)
+    due = answer["restart"]
+    if not quiet and (due == "none" or not own):
+        notice("The running gateway uses it.")
+    # Without keys of this change, an earlier change waits for the restart, or the mode `restart`.
+    keys = own or answer.get("pendingPaths") or ["earlier changes"]
+    if due == "automatic":
+        notice(f"The running gateway restarts for {', '.join(keys)} once no run is in progress.")
+    elif due == "needed":
+        notice(f"The running gateway needs a restart for {', '.join(keys)}.")
 
 
 def config_file() -> Path:

@@ -10,7 +10,7 @@ import anyio
 
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, one_line, plain, show, show_json, styled, table
-from skerry.client.client import GatewayClient
+from skerry.client.client import UNKNOWN_METHOD, GatewayClient
 from skerry.client.discover import GatewayAddress, find
 from skerry.client.models import model_status
 from skerry.infra.features import FEATURES
@@ -210,7 +210,7 @@ async def _call(arguments: Namespace) -> int:
                     arguments.method, params, timeout=timeout, expect_final=final
                 )
         except GatewayRefusedError as error:
-            if str(error).startswith("unknown method:"):
+            if error.details_code == UNKNOWN_METHOD:
                 error.remedy = _near(arguments.method, client.hello)
             raise
     if arguments.json:

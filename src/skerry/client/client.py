@@ -38,6 +38,9 @@ EVENT_BUFFER: Final = 4096
 """Limit of unread events of a subscriber; beyond it the stream is closed."""
 HANDSHAKE_SECONDS: Final = 10.0
 SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
+UNKNOWN_METHOD: Final = "request.unknown_method"
+"""Code of the refusal of a method that the gateway does not have."""
+_OF_UNKNOWN_METHODS: Final = frozenset({"MISSING_SCOPE", UNKNOWN_METHOD})
 
 _LET_IN: Final = (
     "Set the gateway's token in SKERRY_GATEWAY_TOKEN or with --token,"
@@ -138,7 +141,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             case GatewayResponse(ok=True, payload=payload):
                 return payload
             case GatewayResponse() as response:
-                raise _refused(response)
+                raise self._refused(response, method)
             case lost:
                 raise lost or GatewayUnreachableError(self.address.url, "connection lost")
 
@@ -274,6 +277,30 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
                 subscriber.close()
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 pass  # closed before, or being closed
+
+    def _refused(self, response: GatewayResponse, method: str) -> GatewayRefusedError:
+        """Returns the refusal; names a method that is not in the greeting of the gateway as unknown.
+
+        A gateway requires the admin scope for methods that it does not have, so that its first
+        objection may be the scope.
+        """
+        refused = _refused(response)
+        hello = self.hello if isinstance(self.hello, dict) else {}
+        methods = (hello.get("features") or {}).get("methods")
+        if not methods or method in methods or refused.details_code not in _OF_UNKNOWN_METHODS:
+            return refused
+        version = (hello.get("server") or {}).get("version", "unknown")
+        unknown = GatewayRefusedError(
+            refused.wire_code,
+            f"The gateway (version {version}) does not know the method {method!r}.",
+            UNKNOWN_METHOD,
+            refused.payload,
+        )
+        unknown.remedy = (
+            f"This command is of version {__version__}: update Skerry where the gateway runs, and"
+            " restart the gateway."
+        )
+        return unknown
 
     def _unreachable(self, error: Exception) -> GatewayUnreachableError:
         return GatewayUnreachableError(self.address.url, _reason(error))

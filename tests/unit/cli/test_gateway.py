@@ -43,7 +43,8 @@ async def test_call_waits_for_the_second_answer_when_asked(
 
 async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command: Command) -> None:
     async def refuse(exchange: Exchange) -> None:
-        await exchange.refuse("INVALID_REQUEST", "unknown method: \x1bnope")
+        code = {"code": "request.unknown_method"}
+        await exchange.refuse("INVALID_REQUEST", "unknown method: \x1bnope", code)
 
     gateway.methods["nope"] = refuse
     done = await command("gateway", "call", "nope", "--json")
@@ -51,7 +52,7 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
     assert json.loads(done.stdout) == {
         "ok": False,
         "error": {
-            "code": "INVALID_REQUEST",
+            "code": "request.unknown_method",
             "message": "unknown method: \x1bnope",
             "remedy": "docs/reference/protocol.md lists every method.",
             "wireCode": "INVALID_REQUEST",
@@ -143,7 +144,7 @@ async def test_a_method_that_is_nearly_right_is_named(
     gateway: FakeGateway, command: Command
 ) -> None:
     async def refuse(exchange: Exchange) -> None:
-        await exchange.refuse("INVALID_REQUEST", "unknown method: sesions.list")
+        await exchange.refuse("FORBIDDEN", "missing scope", {"code": "MISSING_SCOPE"})
 
     gateway.methods["sesions.list"] = refuse
     gateway.features = {"methods": ["health", "sessions.list"]}

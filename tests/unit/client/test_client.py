@@ -87,6 +87,33 @@ async def test_a_refusal_carries_the_codes_of_the_wire(
     assert (caught.value.wire_code, caught.value.details_code) == ("UNAVAILABLE", "request.busy")
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("MISSING_SCOPE", "missing scope: operator.admin"),
+        ("request.unknown_method", "unknown method: cron.new"),
+    ],
+)
+async def test_a_method_that_an_older_gateway_lacks_is_refused_with_its_version_and_a_remedy(
+    gateway: FakeGateway, code: str, message: str
+) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.refuse("FORBIDDEN", message, {"code": code})
+
+    gateway.features = {"methods": ["cron.list"]}
+    gateway.methods |= {"cron.new": refuse, "cron.list": refuse}
+    async with GatewayClient(GatewayAddress(gateway.url, TOKEN)) as client:
+        with pytest.raises(GatewayRefusedError) as caught:
+            await client.request("cron.new")
+        with pytest.raises(GatewayRefusedError) as known:
+            await client.request("cron.list")
+    unknown = "The gateway (version 0.0.test) does not know the method 'cron.new'."
+    assert (str(caught.value), caught.value.wire_code) == (unknown, "FORBIDDEN")
+    assert caught.value.details_code == "request.unknown_method"
+    assert "update Skerry where the gateway runs" in caught.value.remedy
+    assert (str(known.value), known.value.details_code) == (message, code)
+
+
 async def test_a_request_without_an_answer_ends_at_its_deadline(
     gateway: FakeGateway, client: GatewayClient
 ) -> None:

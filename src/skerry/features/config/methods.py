@@ -198,6 +198,7 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
         "changedPaths": changed,
         "restartPaths": restart,
         "restart": due,
+        "pendingPaths": list(call.context.configuration.pending),
         "sentinel": {
             "persisted": False,
             "payload": {

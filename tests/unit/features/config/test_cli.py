@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from skerry.config.gateway import LOCK
+from skerry.infra.lock import locked
+from tests.support.fake_gateway import FakeGateway
+
 from .conftest import Command
 
+USES = "The running gateway uses it."
 KEY = "sk-canary-1234567890"
 
 
@@ -146,6 +151,41 @@ async def test_an_edit_that_changes_nothing_says_so(
     environ["EDITOR"] = "/nowhere/editor"
     assert b"cannot be started" in (await command("config", "edit")).stderr
     assert [one.name for one in file.parent.iterdir() if "rejected" in one.name] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "lines"),
+    [
+        (
+            "agents.defaults.timeoutSeconds",
+            {"restart": "automatic", "pendingPaths": ["gateway.port"]},
+            [USES, "The running gateway restarts for gateway.port once no run is in progress."],
+        ),
+        (
+            "agents.defaults.timeoutSeconds",
+            {"restart": "needed"},
+            [USES, "The running gateway needs a restart for earlier changes."],
+        ),
+        (
+            "gateway.tickIntervalMs",
+            {"restart": "needed", "pendingPaths": ["gateway.port", "gateway.tickIntervalMs"]},
+            ["The running gateway needs a restart for gateway.tickIntervalMs."],
+        ),
+        ("gateway.tickIntervalMs", {"restart": "none", "pendingPaths": []}, [USES]),
+    ],
+)
+async def test_a_change_prints_the_keys_for_which_the_gateway_restarts(
+    gateway: FakeGateway,
+    command: Command,
+    file: Path,
+    key: str,
+    answer: dict[str, object],
+    lines: list[str],
+) -> None:
+    gateway.answer("config.apply", answer)
+    with locked(file.parent / LOCK):
+        done = await command("config", "set", key, "5000")
+    assert done.stderr.decode().splitlines() == lines
 
 
 async def test_a_whole_number_is_printed_as_one(command: Command) -> None:

@@ -73,6 +73,16 @@ async def test_a_patch_changes_what_it_names_and_is_used_at_once(
     }
 
 
+async def test_an_answer_names_the_keys_of_earlier_changes_that_wait_for_a_restart(
+    wire: Wire,
+) -> None:
+    await change(wire, "patch", {"gateway": {"tickIntervalMs": 5000}})
+    patch = {"messages": {"queue": {"mode": "steer"}}}
+    payload = (await change(wire, "patch", patch))["payload"]
+    assert (payload["restart"], payload["restartPaths"]) == ("automatic", [])
+    assert payload["pendingPaths"] == ["gateway.tickIntervalMs"]
+
+
 @pytest.mark.parametrize("view", ["raw", "parsed", "resolved", "config"])
 async def test_what_was_shown_can_be_written_back_and_changes_nothing(
     wire: Wire, tmp_path: Path, view: str
