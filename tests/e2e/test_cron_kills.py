@@ -120,3 +120,29 @@ async def test_jobs_that_ran_after_a_backup_are_not_run_again_when_it_is_restore
         ]
         assert (await again.job(hourly))["nextRunAtMs"] == START + 3 * HOUR
         assert not (await again.job(once))["enabled"]
+
+
+@pytest.mark.parametrize("schedule", [ONCE, {"kind": "every", "everyMs": HOUR}])
+async def test_the_end_of_a_run_that_was_open_in_a_backup_is_kept_when_it_is_restored(
+    tmp_path: Path, schedule: dict[str, object]
+) -> None:
+    clock, home, gate = FakeClock(START), tmp_path / "home", ReplyGate()
+    models = ScriptedModels(ScriptedModel([[gate, "counted"]]))
+    async with jobs(tmp_path, models, clock=clock) as rig:
+        job = await rig.add(schedule=schedule, deleteAfterRun=False)
+        rig.pass_time(HOUR)
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        backup = backups.create(home, BackupKind.MANUAL, clock.now_ms())
+        gate.opened.set()
+        (before,) = await rig.runs(1)
+        assert (before["status"], before["summary"]) == ("ok", "counted")
+    restore(home, backup, clock.now_ms())
+    async with jobs(tmp_path, clock=clock) as again:
+        with anyio.fail_after(60):
+            while "runningAtMs" in (stored := await again.job(job))["state"]:
+                await anyio.sleep(0)
+        assert await again.runs(1) == [before]
+        assert stored["enabled"] == (schedule is not ONCE)
+        state = stored["state"]
+        assert (state["lastStatus"], state.get("consecutiveErrors", 0)) == ("ok", 0)

@@ -121,15 +121,23 @@ class Execution(Struct, frozen=True):
         )
 
     async def settle(self, ended: EndedInternalRun) -> RunSettlement:
-        """Returns the rows for the end of a run: its log entry, and the next state of the job."""
+        """Returns the rows for the end of a run: its log entry, and the next state of the job.
+
+        A restored backup may have an open run whose end the log has; that end applies.
+        """
         subject = _subjects.decode(ended.subject)
         now, (status, error) = self.runs.now_ms(), outcome(ended.result)
+        logged = await self.context.store.read(
+            lambda reader: job_records.ended(reader, subject.job_id, subject.due_at)
+        )
+        if logged is not None:
+            status, error = logged.status or status, logged.error
         job = await self.context.store.read(lambda reader: job_records.get(reader, subject.job_id))
         following = None if job is None else after_run(job, now, status, error, final(ended.result))
         to, texts = await self._notice(job, following)
         if ended.result is not None and job is not None and job.session_target == "isolated":
             await self._forget_old(ended.result.session_key, now)
-        entry = self._entry(ended, subject, status, error, following)
+        entry = logged or self._entry(ended, subject, status, error, following)
         keep = self.context.config().cron.run_log.keep_lines
 
         def write(unit: Unit) -> None:

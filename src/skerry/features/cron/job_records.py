@@ -60,8 +60,22 @@ def _readable(body: bytes) -> Job | None:
 
 
 def end(unit: Unit, due_at: int, entry: JobLogEntry, post: str | None = None) -> None:
-    """Stores the end of a run; `post` is the address of a webhook to post."""
+    """Stores the end of an open run; `post` is the address of a webhook to post."""
     tables.end(unit, (entry.job_id, due_at), encode(entry), post, entry.ts)
+
+
+def posted(unit: Unit, due_at: int, entry: JobLogEntry) -> None:
+    """Stores an ended run whose webhook needs no further post."""
+    tables.posted(unit, (entry.job_id, due_at), encode(entry))
+
+
+def ended(reader: Reader, job_id: str, due_at: int) -> JobLogEntry | None:
+    """Returns the ended run of a job for that time; None without one, and for damaged bytes."""
+    body = tables.ended(reader, job_id, due_at)
+    try:
+        return None if body is None else decode_entry(body)
+    except UNREADABLE:
+        return None
 
 
 def entries(reader: Reader, job_id: str | None, limit: int) -> list[JobLogEntry]:

@@ -101,7 +101,7 @@ class Webhooks(Struct):
 
 
 def _ended(unit: Unit, due_at: int, entry: JobLogEntry) -> None:
-    job_records.end(unit, due_at, entry)
+    job_records.posted(unit, due_at, entry)
 
 
 def _error(fetched: Fetched) -> str:

@@ -156,12 +156,28 @@ def is_claimed(reader: Reader, job_id: str, due_at: int) -> bool:
 
 
 def end(unit: Unit, run: tuple[str, int], body: bytes, post: str | None, now: int) -> None:
-    """Stores the end of a run, given by job id and due time; `post` is a webhook to post."""
+    """Stores the end of an open run, given by job id and due time; `post` is a webhook to post."""
     unit.execute(
-        "UPDATE cron_run SET ended_at = coalesce(ended_at, ?), body = ?, post = ?"
-        " WHERE job_id = ? AND due_at = ?",
+        "UPDATE cron_run SET ended_at = ?, body = ?, post = ?"
+        " WHERE job_id = ? AND due_at = ? AND ended_at IS NULL",
         (now, body, post, *run),
     )
+
+
+def posted(unit: Unit, run: tuple[str, int], body: bytes) -> None:
+    """Stores an ended run, given by job id and due time, whose webhook needs no further post."""
+    unit.execute(
+        "UPDATE cron_run SET body = ?, post = NULL WHERE job_id = ? AND due_at = ?", (body, *run)
+    )
+
+
+def ended(reader: Reader, job_id: str, due_at: int) -> bytes | None:
+    """Returns the ended run of a job for that time, or None."""
+    row = reader.one(
+        "SELECT body FROM cron_run WHERE job_id = ? AND due_at = ? AND ended_at IS NOT NULL",
+        (job_id, due_at),
+    )
+    return bytes(row[0]) if row else None
 
 
 def run_claim(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
