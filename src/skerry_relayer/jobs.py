@@ -76,6 +76,8 @@ class _Work:
     job: Waiting
     text: str | None
     tries: int = 0
+    refusal: str = ""
+    """Reason why the text can never be stored; empty for none. The job is to be marked as failed."""
     ended: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -147,21 +149,37 @@ class Runner(anyio.AsyncContextManagerMixin):
                 await self._news.wait()
             work = self._ready.popleft()
             try:
-                await self._store(work)
+                await self._run(work)
             except (DownError, OSError) as error:
                 self._wait(work, str(error))
                 await anyio.sleep(min(2.0**work.tries / 10, _LONGEST_WAIT))
                 self._ready.append(work)
                 self._news.set()
                 continue
+            self._end(work)
+
+    async def _run(self, work: _Work) -> None:
+        """Stores the text, or marks its job as failed.
+
+        Raises:
+            DownError, OSError: a part does not answer; the job can be retried.
+        """
+        if not work.refusal:
+            try:
+                await self._store(work)
+            except (DownError, OSError):
+                raise
             except RefusedError as error:
-                await self._fail(work, str(error))
+                work.refusal = str(error)
             except Exception:
                 logger.exception("job %s failed", work.job.id)
-                await self._fail(
-                    work, "The relayer failed to store this text; its log has the reason."
-                )
-            self._end(work)
+                work.refusal = "The relayer failed to store this text; its log has the reason."
+        if work.refusal:
+            now = self._parts.clock()
+            await self._parts.database.write(
+                lambda unit: job_rows.fail(unit, work.job.id, work.refusal, now)
+            )
+            self.trouble = ""
 
     def _wait(self, work: _Work, reason: str) -> None:
         work.tries += 1
@@ -173,15 +191,6 @@ class Runner(anyio.AsyncContextManagerMixin):
         del self._works[work.job.id]
         self._bytes -= len(work.text or "")
         work.ended.set()
-
-    async def _fail(self, work: _Work, reason: str) -> None:
-        now = self._parts.clock()
-        try:
-            await self._parts.database.write(
-                lambda unit: job_rows.fail(unit, work.job.id, reason, now)
-            )
-        except DownError as error:  # the next start runs it again
-            logger.warning("job %s could not be marked as failed: %s", work.job.id, error)
 
     async def _store(self, work: _Work) -> None:
         """Runs all steps of one job.

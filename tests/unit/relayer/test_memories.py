@@ -1,13 +1,22 @@
 """The relayer's memory with a real key server and model: recall, dedupe, restore, forget."""
 
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from skerry_recall.embed import EmbeddingRefusedError, Kind
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.errors import KeyReusedError, NoCertificateError
-from skerry_relayer.folders import Folders
+from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.ports import After, Caller, Item, Query
+from tests.support.embedding import Words
 from tests.support.relayer_memory import delegate, ended, memory, stored
 
 TUNA = "The cat is called Otto and eats tuna."
@@ -50,6 +59,39 @@ async def test_a_known_text_adds_no_row_and_a_contradicting_one_does(tmp_path: P
         other = await stored(running.memories, caller, "I live in Oslo.")
         assert again.blob_id == first.blob_id != other.blob_id
         assert (await running.memories.stats(caller, "default")).memory_count == 2
+
+
+class Refusing(Words):
+    """A model that refuses a text while the table of jobs is missing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def rename(self, old: str, new: str) -> None:
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        if not any("otto" in text.lower() for text in texts):
+            return await super().embed(texts, kind)
+        self.rename("job", "hidden_job")
+        raise EmbeddingRefusedError("no")
+
+
+async def test_a_job_that_is_refused_while_the_database_is_down_is_marked_once_it_answers(
+    tmp_path: Path,
+) -> None:
+    caller, model = delegate(tmp_path).caller(), Refusing(Folders(tmp_path).database / DATABASE)
+    async with opened(MemoryOptions(tmp_path, embedder=model)) as running:
+        (job,) = await running.memories.remember(caller, [Item(TUNA)])
+        with anyio.fail_after(60):
+            while await running.memories.ready():
+                await anyio.sleep(0.01)
+        model.rename("hidden_job", "job")
+        refused = await ended(running.memories, caller, job.id)
+        assert (refused.status, refused.error) == ("failed", "The embedding model refuses the text.")
+        assert await running.memories.ready()
+        assert (await stored(running.memories, caller, BERLIN)).status == "done"
 
 
 async def test_an_idempotency_key_gives_the_same_job_and_refuses_another_text(
