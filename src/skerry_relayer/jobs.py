@@ -77,7 +77,7 @@ class _Work:
     text: str | None
     tries: int = 0
     refusal: str = ""
-    """Reason why the text can never be stored; empty for none. The job is to be marked as failed."""
+    """Reason why the text can never be stored, for the row of the job; empty for none."""
     ended: anyio.Event = field(default_factory=anyio.Event)
 
 

@@ -279,7 +279,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
                 pass  # closed before, or being closed
 
     def _refused(self, response: GatewayResponse, method: str) -> GatewayRefusedError:
-        """Returns the refusal; names a method that is not in the greeting of the gateway as unknown.
+        """Returns the refusal; a method that the greeting of the gateway lacks is named unknown.
 
         A gateway requires the admin scope for methods that it does not have, so that its first
         objection may be the scope.

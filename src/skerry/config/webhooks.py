@@ -3,9 +3,11 @@
 import re
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
 from skerry.config.base import Section
+from skerry.config.session import SPAN, duration
+from skerry.infra.clock import DAY_MS
 from skerry.model.ids import agent_id
 from skerry.model.thinking import ThinkingLevel
 
@@ -94,6 +96,14 @@ class WebhooksConfig(Section):
     """Maximum bytes of a body."""
     rate_per_minute: Rate = 60
     """Maximum posts per minute to each webhook."""
+    session_retention: Annotated[int, BeforeValidator(duration), SPAN] = Field(
+        default=30 * DAY_MS, ge=60_000
+    )
+    """Time for which the conversation of a post is kept, such as `30d`, unless a person writes in
+    it or pins it; then it is archived, and removed a day later."""
+    keep_sessions: int = Field(default=2000, ge=1, le=100_000)
+    """Number of conversations of posts that are kept; above it, the longest unused ones are
+    archived and removed in the same way."""
     allow_request_session_key: bool = False
     """Lets a post to `/hooks/agent` choose its session key, within `allowedSessionKeyPrefixes`."""
     allowed_session_key_prefixes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(

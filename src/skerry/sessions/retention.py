@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.config.session import MaintenanceConfig
+from skerry.config.webhooks import WebhooksConfig
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import DAY_MS
 from skerry.model.errors import StoreFailedError
@@ -91,15 +92,50 @@ def plan(stored: Sequence[RetainedSession], config: MaintenanceConfig, now: int)
     return RetentionPlan(tuple(away), tuple(removed))
 
 
+def plan_posts(
+    stored: Sequence[RetainedSession], config: WebhooksConfig, now: int
+) -> RetentionPlan:
+    """Returns the sessions of webhook posts that exceed the limits of `hooks`, in any mode.
+
+    Each post may begin a session, so these have limits of their own. Sessions in which a person
+    wrote are left to `plan`. `stored` has the least recently used first.
+    """
+    own = [
+        session
+        for session in stored
+        if SessionKey.parse(session.key).kind is SessionKind.HOOK
+        and not (session.person_wrote or session.pinned or session.busy)
+    ]
+    before, excess = now - config.session_retention, len(own) - config.keep_sessions
+    due = [
+        DueSession(session, "conversation of a webhook post")
+        for number, session in enumerate(own)
+        if number < excess or session.updated_at < before
+    ]
+    return RetentionPlan(
+        tuple(one for one in due if not one.session.archived_at),
+        tuple(one for one in due if one.session.archived_at),
+    )
+
+
 def _stays(key: str) -> bool:
     parsed = SessionKey.parse(key)
     return parsed.kind is SessionKind.MAIN or parsed.scope == ("global",)
 
 
 async def carry_out(
-    store: Store, hooks: Hooks, agents_dir: Path, planned: RetentionPlan, now: int
+    store: Store,
+    hooks: Hooks,
+    agents_dir: Path,
+    planned: RetentionPlan,
+    now: int,
+    *,
+    wipes: bool = True,
 ) -> RetentionPlan:
-    """Archives and removes the planned sessions; returns those that were not used meanwhile."""
+    """Archives and removes the planned sessions; returns those that were not used meanwhile.
+
+    `wipes` also removes the text of removed sessions from unused pages; it rewrites the database.
+    """
     away, removed = [], []
     for due in planned.archive:
         session = await store.write(partial(retention.archive_unused, session=due.session, now=now))
@@ -113,7 +149,7 @@ async def carry_out(
         )
         if await store.write(partial(retention.remove, session_id=session_id)):
             removed.append(due)
-    if removed:
+    if removed and wipes:
         try:
             await retention.wipe(store)
         except StoreFailedError as error:

@@ -39,28 +39,27 @@ class RetainedSession:
     pinned: bool
     busy: bool
     """True while a run of its conversation is open."""
+    person_wrote: bool = True
+    """True when a person wrote in it."""
 
 
 def retained(reader: Reader) -> list[RetainedSession]:
     """Returns every session, the one used longest ago first."""
     rows = reader.all(
         "SELECT session.session_id, key, agent_id, updated_at, archived_at, coalesce(size, 0),"
-        " settings, key IN (SELECT session_key FROM run WHERE result IS NULL)"
+        " settings, key IN (SELECT session_key FROM run WHERE result IS NULL), user_at > 0"
         " FROM session LEFT JOIN mirror USING (session_id)"
         " ORDER BY updated_at, session.session_id"
     )
     return [
         RetainedSession(
-            SessionId(session_id),
-            key,
-            agent_id,
-            updated_at,
-            archived_at,
-            size,
-            pinned=_settings.decode(settings_json).pinned,
-            busy=bool(busy),
+            SessionId(row[0]),
+            *row[1:6],
+            pinned=_settings.decode(row[6]).pinned,
+            busy=bool(row[7]),
+            person_wrote=bool(row[8]),
         )
-        for session_id, key, agent_id, updated_at, archived_at, size, settings_json, busy in rows
+        for row in rows
     ]
 
 

@@ -85,11 +85,14 @@ async def test_a_job_that_is_refused_while_the_database_is_down_is_marked_once_i
     async with opened(MemoryOptions(tmp_path, embedder=model)) as running:
         (job,) = await running.memories.remember(caller, [Item(TUNA)])
         with anyio.fail_after(60):
-            while await running.memories.ready():
+            while await running.memories.ready():  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.01)
         model.rename("hidden_job", "job")
         refused = await ended(running.memories, caller, job.id)
-        assert (refused.status, refused.error) == ("failed", "The embedding model refuses the text.")
+        assert (refused.status, refused.error) == (
+            "failed",
+            "The embedding model refuses the text.",
+        )
         assert await running.memories.ready()
         assert (await stored(running.memories, caller, BERLIN)).status == "done"
 

@@ -37,7 +37,7 @@ async def run(gateway: GatewayContext) -> None:
 
 
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
-    """Reports or removes sessions beyond the limits; removes old model calls."""
+    """Reports or removes sessions beyond the limits; removes old model calls and webhook posts."""
     oldest = now - config.usage.keep_calls
     while await store.write(usage.fold):
         pass  # in batches, so that other writers are not blocked
@@ -49,9 +49,17 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     await store.write(lambda unit: settled_runs.drop_without_run(unit, now))
     await anyio.to_thread.run_sync(expire, config.state_dir / MEDIA, now)
     # Imported here because a gateway needs it once a day.
-    from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415 - at first use
+    from skerry.sessions.retention import (  # noqa: PLC0415 - at first use
+        carry_out,
+        plan,
+        plan_posts,
+        summary,
+    )
     from skerry.store.retention import retained  # noqa: PLC0415 - at first use
 
+    agents = config.state_dir / "agents"
+    posts = plan_posts(await store.read(retained), config.hooks, now)
+    await carry_out(store, hooks, agents, posts, now, wipes=False)
     maintenance = config.session.maintenance
     due = plan(await store.read(retained), maintenance, now)
     if not (due.archive or due.remove):
@@ -59,5 +67,5 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     if maintenance.mode == "warn":
         logger.warning(summary(due, completed=False))
         return
-    completed = await carry_out(store, hooks, config.state_dir / "agents", due, now)
+    completed = await carry_out(store, hooks, agents, due, now)
     logger.warning(summary(completed, completed=True))

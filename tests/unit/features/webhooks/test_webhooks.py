@@ -6,9 +6,14 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from skerry.features.retention.service import look
+from skerry.hooks.hooks import Hooks
+from skerry.model import message
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.origin import Origin
+from skerry.store import sessions
+from skerry.store.retention import retained
 from skerry.testing.clock import FakeClock
 from tests.support.hooks_posts import AUTH, SECRET, TOKEN, Posts, posting, signed
 
@@ -214,6 +219,54 @@ async def test_what_cannot_be_read_is_refused_with_its_reason(tmp_path: Path) ->
         assert (await post("any", b"[" * 100 + b"]" * 100)).status_code == 400
         answer = await post("any", b"plain words")
         assert "plain words" in (await post.heard(answer))[0].text
+
+
+DAY_MS: Final = 86_400_000
+
+
+async def kept(post: Posts) -> list[str]:
+    """Lets the daily upkeep look at the sessions; returns the present keys of posts."""
+    context = post.application.context
+    await look(context.store, context.config(), context.clock.now_ms(), Hooks())
+    rows = await context.store.read(retained)
+    return [row.key for row in rows if ":hook:" in row.key and not row.archived_at]
+
+
+async def test_conversations_of_posts_are_removed_after_their_time_and_above_their_number(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    hooks: dict[str, Any] = {"sessionRetention": "2d", "keepSessions": 3}
+    async with posting(tmp_path / "h", hooks, clock) as post:
+        keys = []
+        for number in range(4):
+            answer = await post("agent", {"message": f"event {number}"})
+            await post.heard(answer)
+            keys.append(answer.json()["sessionKey"])
+            clock.advance(1)
+        store = post.application.context.store
+        spoken = await store.read(lambda reader: sessions.find(reader, keys[1]))
+        assert spoken is not None
+        assert spoken.user_at == 0
+        await store.write(
+            lambda unit: sessions.append(
+                unit,
+                spoken.session_id,
+                spoken.tail,
+                "",
+                [message.user("hm", 1)],
+                1,
+                person_wrote_at=1,
+            )
+        )
+        assert await kept(post) == keys  # three of posts, and one in which a person wrote
+        await post.heard(await post("agent", {"message": "event 4"}))
+        assert (await kept(post))[:3] == keys[1:]
+        clock.advance(3 * DAY_MS)
+        assert await kept(post) == [keys[1]]
+        await kept(post)
+        rows = await store.read(retained)
+        assert [row.key for row in rows if ":hook:" in row.key] == [keys[1]]
 
 
 async def posted(post: Posts, number: int, codes: list[int]) -> None:
