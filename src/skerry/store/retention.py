@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -51,16 +52,22 @@ def retained(reader: Reader) -> list[RetainedSession]:
         " FROM session LEFT JOIN mirror USING (session_id)"
         " ORDER BY updated_at, session.session_id"
     )
-    return [
-        RetainedSession(
-            SessionId(row[0]),
-            *row[1:6],
-            pinned=_settings.decode(row[6]).pinned,
-            busy=bool(row[7]),
-            person_wrote=bool(row[8]),
-        )
-        for row in rows
-    ]
+    return [_retained(row) for row in rows]
+
+
+def _retained(row: tuple[Any, ...]) -> RetainedSession:
+    session_id, key, agent_id, updated_at, archived_at, size, settings_json, busy, wrote = row
+    return RetainedSession(
+        SessionId(session_id),
+        key,
+        agent_id,
+        updated_at,
+        archived_at,
+        size,
+        pinned=_settings.decode(settings_json).pinned,
+        busy=bool(busy),
+        person_wrote=bool(wrote),
+    )
 
 
 def archive_unused(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | None:
