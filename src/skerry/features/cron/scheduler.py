@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.features.cron import job_records, tables
-from skerry.features.cron.execution import LATE_MS, OWNER, Execution, scheduled_time, unclaimed
+from skerry.features.cron.execution import LATE_MS, OWNER, Execution, unclaimed
+from skerry.features.cron.job_states import scheduled_time
 from skerry.features.cron.job_webhooks import Webhooks
 from skerry.features.cron.jobs import At, Job
 from skerry.gateway.context import GatewayContext

@@ -61,7 +61,7 @@ async def test_a_patch_changes_what_it_names_and_is_used_at_once(
     payload = (await change(wire, "patch", patch))["payload"]
     assert payload["ok"]
     assert payload["changedPaths"] == ["gateway.tickIntervalMs", "messages.queue.mode"]
-    assert payload["restartPaths"] == ["gateway.tickIntervalMs"]
+    assert payload["restartPaths"] == payload["pendingPaths"] == ["gateway.tickIntervalMs"]
     assert payload["restart"] == "automatic"
     assert "restarts" in payload["sentinel"]["payload"]["message"]
     assert payload["config"]["models"]["providers"]["own"]["apiKey"] == HIDDEN
@@ -71,16 +71,6 @@ async def test_a_patch_changes_what_it_names_and_is_used_at_once(
         "gateway": {**FILE["gateway"], "tickIntervalMs": 5000},
         "messages": {"queue": {"mode": "steer"}},
     }
-
-
-async def test_an_answer_names_the_keys_of_earlier_changes_that_wait_for_a_restart(
-    wire: Wire,
-) -> None:
-    await change(wire, "patch", {"gateway": {"tickIntervalMs": 5000}})
-    patch = {"messages": {"queue": {"mode": "steer"}}}
-    payload = (await change(wire, "patch", patch))["payload"]
-    assert (payload["restart"], payload["restartPaths"]) == ("automatic", [])
-    assert payload["pendingPaths"] == ["gateway.tickIntervalMs"]
 
 
 @pytest.mark.parametrize("view", ["raw", "parsed", "resolved", "config"])
