@@ -36,6 +36,7 @@ WITHOUT: Final = {
     "gateway/idempotency.py:_IdempotentHandler.carry_out": "the first request has a limit",
     "features/webhooks/methods.py:webhooks_test": "examines at most a megabyte of text",
     "features/webhooks/routes.py:Webhooks._start": "examines at most a megabyte of text",
+    "features/nodes/tool.py:NodesTool._invoke": "decodes four pictures, writes a file of 16 MB",
     "features/mcp/call_result.py:result_of": "decodes at most four pictures of 2 MB",
     "features/mcp/mcp_server.py:McpServer.first_attempt": "within `WAIT_SECONDS` of `prepare`",
     "features/mcp/mcp_server.py:McpServer._serve": "imports a module",

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from skerry.config.base import Section
+from skerry.config.base import Section, with_sections
 from skerry.config.reload import ReloadConfig
 
 DEFAULT_PORT = 18789
@@ -102,6 +102,7 @@ class ControlConfig(Section):
     key."""
 
 
+@with_sections("gateway")
 class GatewayConfig(Section):
     """Listening address, authentication and trusted proxies of the gateway."""
 

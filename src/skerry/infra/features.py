@@ -180,7 +180,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("agents"),
-    Feature("nodes"),
+    Feature("nodes", sections={"gateway.nodes": "NodesConfig"}),
     Feature("skills", ("what it uses", "list, search, install and publish skills")),
     CommandExtension("skill_registry", "skills", {"skills.registry": "SkillRegistryConfig"}),
     Feature("stubs"),

@@ -39,6 +39,7 @@ CHOSEN: Final = frozenset(
         "gateway",
         "image",
         "message",
+        "nodes",
         "session_status",
         "sessions_history",
         "sessions_list",
@@ -48,7 +49,7 @@ CHOSEN: Final = frozenset(
     }
 )
 """Tools that are offered only if a profile or a list selects them by name."""
-PLANNED: Final = frozenset({"browser", "canvas", "nodes", "tts"})
+PLANNED: Final = frozenset({"browser", "canvas", "tts"})
 """Names of tools of later versions, which rules may already have."""
 MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
 CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))
@@ -104,7 +105,7 @@ PROFILES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
 )
 """Tools by profile; None restricts nothing."""
 
-OWNER_ONLY: Final = frozenset({"cron", "gateway", "whatsapp_login"})
+OWNER_ONLY: Final = frozenset({"canvas", "cron", "gateway", "nodes", "whatsapp_login"})
 """Tools that only the owner gets, whatever the configuration grants."""
 SUBAGENT_DENIED: Final = frozenset(
     {

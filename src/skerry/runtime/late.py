@@ -6,6 +6,7 @@ from skerry.infra.late import late
 
 if TYPE_CHECKING:
     from skerry.runtime import media_out as media_out
+    from skerry.runtime import pictures as pictures
     from skerry.runtime import preview_streaming as preview_streaming
     from skerry.runtime.compaction import memory_flush as memory_flush
 else:

@@ -7,7 +7,6 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.features.files.image_model import answered, question
-from skerry.features.files.late import pictures
 from skerry.features.files.parameters import explained
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
@@ -18,6 +17,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import ToolContext
+from skerry.runtime.late import pictures
 from skerry.sdk.arguments import named
 from skerry.sdk.tool_host import ToolHost
 

@@ -8,7 +8,6 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.late import pictures
 from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ToolError
@@ -19,6 +18,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import ToolContext
+from skerry.runtime.late import pictures
 from skerry.sdk.arguments import named
 
 MAX_LINES: Final = 2000

@@ -1,4 +1,4 @@
-"""Registers the methods of nodes and of their operators."""
+"""Registers the methods of nodes and of their operators, and the tool `nodes`."""
 
 from skerry.policy.access import NODES, READERS, WRITERS
 from skerry.sdk.features import FeatureApi
@@ -18,3 +18,4 @@ def register(api: FeatureApi) -> None:
         "skills.bins": NODES,
     }
     api.methods(needs, "methods:METHODS")
+    api.tools("tool:make")

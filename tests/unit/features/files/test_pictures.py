@@ -11,13 +11,13 @@ from PIL import Image
 
 from skerry.config.root import Config
 from skerry.features.files.image import Image as ImageTool
-from skerry.features.files.pictures import MAX_SENT, MAX_SIDE
 from skerry.features.files.read_tool import Read
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.model.message import ImageBlock
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import ToolContext
+from skerry.runtime.pictures import MAX_SENT, MAX_SIDE
 from skerry.sdk.tool_host import ToolHost
 from skerry.testing.clock import FakeClock
 

@@ -1,4 +1,4 @@
-"""Pictures of the workspace for models with image input; imports Pillow.
+"""Pictures of files and devices for models with image input; imports Pillow.
 
 The size is read from the header before decoding, so that a small file with a huge picture is
 refused at once. Models without image input receive the description.
