@@ -148,7 +148,7 @@ WITHOUT: Final = {
     "features/fences/methods.py:fences_list": DISK,
     "features/logs/methods.py:logs_tail": DISK,
     "features/markdown/methods.py:markdown_render": "in a process that may take 5 s of CPU a text",
-    "gateway/methods/runs.py:_agent": RUN,
+    "gateway/methods/runs.py:_run": RUN,
     "gateway/methods/runs.py:agent_wait": "has `timeoutMs`",
     "gateway/presence.py:Presence.after": OWNER,
     "gateway/connection.py:Accept.__call__": "uvicorn's first message, which is there",

@@ -20,7 +20,7 @@ _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
 
 
 class AgentIdentityParams(Params):
-    """Parameters of `workspace.identity.get`."""
+    """Parameters of `agent.identity.get`."""
 
     agent_id: Name | None = None
     session_key: Name | None = None

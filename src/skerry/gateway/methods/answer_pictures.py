@@ -1,4 +1,4 @@
-"""Pictures that answers name, as the workspace has them, for clients that read a conversation."""
+"""Adds the pictures that answers reference to the messages that a client reads."""
 
 import base64
 from functools import partial
@@ -19,9 +19,9 @@ from skerry.replies.shaping import file_placeholder, shaped
 from skerry.runtime.media_out import read_file
 
 MAX_PICTURES: Final = 10
-"""Pictures of one answer to a request."""
+"""Maximum number of pictures in one response."""
 MAX_PICTURE_BYTES: Final = 1_000_000
-"""Bytes of one."""
+"""Maximum size of one picture in bytes."""
 
 
 def references(answer: AssistantMessage) -> list[str]:
@@ -39,13 +39,13 @@ def references(answer: AssistantMessage) -> list[str]:
 async def add_pictures(
     call: Call, agent: AgentId, payload: dict[str, Any], files: dict[int, list[str]], max_bytes: int
 ) -> None:
-    """Adds the pictures that messages name to them, the newest first.
+    """Adds to each message the pictures that it references, the newest message first.
 
     Args:
-        call: Of a client that may read the conversation.
-        agent: Agent in whose workspace the files are.
-        payload: Answer with `messages`, each as JSON.
-        files: Files by the index of the message that names them.
+        call: Request of a client that may read the conversation.
+        agent: Agent whose workspace contains the files.
+        payload: Response whose `messages` are changed, each as JSON.
+        files: References to files, by the index of their message.
         max_bytes: Limit of all messages as JSON, in bytes.
 
     """
@@ -61,7 +61,7 @@ async def add_pictures(
             try:
                 file = await anyio.to_thread.run_sync(work)
             except MediaError:
-                continue  # the text names it
+                continue  # the text still has the name of the file
             data = base64.b64encode(file.data).decode()
             if file.kind is AttachmentKind.IMAGE and len(data) <= room:
                 room -= len(data)

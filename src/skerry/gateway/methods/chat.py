@@ -1,4 +1,4 @@
-"""Methods about one conversation: its history, the data of a page, a note in it."""
+"""Methods about one conversation: its history, the data for opening a page, an inserted note."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
@@ -38,8 +38,8 @@ from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.store import Reader, Unit, compactions, runs, sessions
 
 _HISTORY_BYTES: Final = 6 * 1024 * 1024
-_TRIES: Final = 5
-_CUT: Final = "\n…(cut)…"
+_MAX_READS: Final = 5
+_CUT_MARK: Final = "\n…(cut)…"
 
 
 class ChatHistoryParams(Params):
@@ -95,7 +95,7 @@ class ChatInjectParams(OnceParams):
 
 
 async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
-    """Returns the data of a page that opens: the conversation, the agents, models, commands."""
+    """Returns the data for opening a page: the conversation, the agents, models and commands."""
     payload = await chat_history(call, params)
     payload["agentsList"] = await agents.agents_list(call, NoParams())
     payload["metadata"] = await chat_metadata(call, ChatMetadataParams())
@@ -112,7 +112,7 @@ async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
 async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:
     """Returns a conversation, newest last, and the runs that are not in it yet.
 
-    When a run began or ended while the transcript was read, it is read again.
+    If a run began or ended while the transcript was read, it is read again.
     """
     key = call.session_key(params.session_key, params.agent_id)
     model = (await call.context.models.status()).model
@@ -120,7 +120,7 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
     line = call.context.dispatcher.line
     payload: dict[str, Json] = {}
     running, files = line(key), dict[int, list[str]]()
-    for _ in range(_TRIES):
+    for _ in range(_MAX_READS):
         payload, files = await call.context.store.read(
             lambda reader: _read(reader, key, params, call.protocol, model)
         )
@@ -142,7 +142,10 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
 
 
 def _not_written(run: QueuedRun) -> dict[str, Json]:
-    """Returns the parts of the run that no transcript has: `queued` while it waits for its turn."""
+    """Returns the messages of the run that are not in the transcript yet.
+
+    They are in `queued` while the run waits for its turn, and then in `said`.
+    """
     if run.waits:
         return {"queued": run.says[-1][1]}
     messages: list[Json] = [{"runId": run_id, "text": text} for run_id, text in run.says]
@@ -156,7 +159,7 @@ def _read(
     protocol: int,
     model: ModelInfo | None,
 ) -> tuple[dict[str, Json], dict[int, list[str]]]:
-    """Returns the payload, and the files that answers name by the index of their message."""
+    """Returns the payload, and the files that answers reference, by the index of the message."""
     session = find(reader, key, params.session_id)
     if session is None:
         empty_page = {"messages": [], "totalMessages": 0, "hasMore": False}
@@ -206,28 +209,28 @@ def _named_files(entry: TranscriptEntry) -> list[str]:
 
 
 def _offset(params: ChatHistoryParams, tail: int) -> int:
-    """Returns how many of the newest messages are left out."""
+    """Returns the number of newest messages to leave out."""
     if params.message_id is None:
         return params.offset
     return max(0, tail - entry_seq(params.message_id) - params.limit // 2)
 
 
 def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntry | None:
-    """Returns the key's present session, or that of the id, where it is one of the key's.
+    """Returns the present session of the conversation, or the session with `session_id`.
 
     Raises:
-        RefusedError: the id is not one of the key's sessions.
+        RefusedError: the session with this id belongs to another conversation.
     """
     if session_id is None:
         return sessions.find(reader, str(key))
     session = sessions.get(reader, session_id)
     if session is None or session.key != str(key):
-        raise RefusedError(f"session {session_id!r} is not of {key}")
+        raise RefusedError(f"session {session_id!r} is not a session of {key}")
     return session
 
 
 def _collected(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
-    """Returns the messages that were collected to one prompt, with their runs where known."""
+    """Returns the messages that were collected into one prompt, with their run ids if known."""
     if not isinstance(entry.message, UserMessage):
         return []
     texts = [text[:max_chars] for text in messages_in(entry.message.text)]
@@ -244,14 +247,14 @@ def transcript_line(
     *,
     collected: Sequence[Json] = (),
 ) -> bytes:
-    """Returns the message with what the wire of version 4 adds to it, encoded.
+    """Returns the encoded message, with the fields that version 4 of the protocol adds.
 
-    `collected` are the messages that were collected to this one.
+    `collected` are the messages that were collected into this one.
     """
     if sessions.is_compaction(entry.message):
         return msgspec.json.encode(_divider(entry))
-    read = as_shown(entry.message)
-    encoded = message.encode(_cut(read, max_chars) if max_chars else read)
+    shown = as_shown(entry.message)
+    encoded = message.encode(_cut(shown, max_chars) if max_chars else shown)
     if protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return encoded
     about: dict[str, Json] = {
@@ -274,7 +277,7 @@ def transcript_line(
 def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]:
     """Returns the divider that pages show in place of summarised entries, in OpenClaw's form.
 
-    `compaction` is what an export needs besides.
+    `compaction` has additional fields for an export.
     """
     about: dict[str, Json] = {
         "kind": "compaction",
@@ -295,7 +298,7 @@ def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]
 def _cut(uncut: message.Message, max_chars: int) -> message.Message:
     """Returns the message with every text cut to `max_chars` characters."""
     blocks: tuple[Any, ...] = tuple(
-        TextBlock(block.text[:max_chars] + _CUT)
+        TextBlock(block.text[:max_chars] + _CUT_MARK)
         if isinstance(block, TextBlock) and len(block.text) > max_chars
         else block
         for block in uncut.content
@@ -304,7 +307,7 @@ def _cut(uncut: message.Message, max_chars: int) -> message.Message:
 
 
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
-    """Writes a note of the assistant into the transcript, without a run, and sends it."""
+    """Writes a note of the assistant into the transcript without a run, and sends an event."""
     context = call.context
     key = call.session_key(params.session_key, params.agent_id)
     now = context.clock.now_ms()
@@ -334,7 +337,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
 
         return session.session_id, await context.store.write(append), entry
 
-    # During a run it would take the number of the run's next entry.
+    # During a run the note would take the number of the run's next entry.
     session_id, seq, entry = await context.dispatcher.run_exclusive(key, write)
     event: Json = {
         "runId": f"inject-{session_id}-{seq}",

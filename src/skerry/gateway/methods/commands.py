@@ -12,8 +12,7 @@ from skerry.workspace.skill_commands import SkillCommand, skill_commands
 class CommandsListParams(Params):
     """Parameters of `commands.list`; only the commands of skills differ between agents.
 
-    `scope: "native"` asks for those that a platform has in a menu of its own, of which there are
-    none: a command begins a text.
+    The answer to `scope: "native"` is empty: no command exists only in the menu of a platform.
     """
 
     agent_id: Name | None = None

@@ -1,4 +1,4 @@
-"""Names of conversations: a label names one conversation of an agent."""
+"""Labels of conversations, which are unique within an agent."""
 
 from typing import Annotated
 
@@ -13,10 +13,10 @@ Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
-    """Refuses a label that another conversation of the agent has than the one with this key.
+    """Checks that no conversation of the agent other than `key` has this label.
 
     Raises:
-        RefusedError: it has.
+        RefusedError: another conversation has it.
     """
     conversations = session_listing.recent(reader, SessionFilter(agent, label=label), limit=2)
     if any(conversation.key != key for conversation in conversations):

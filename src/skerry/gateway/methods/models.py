@@ -25,14 +25,14 @@ class ModelsListParams(Params):
     session_key: Name | None = None
     provider: Name | None = None
     view: Name | None = None
-    """`all` asks the providers which models they have; any other lists what is configured."""
+    """`all` asks the providers which models they have; other values list the configured models."""
 
 
 async def models_list(call: Call, params: ModelsListParams) -> Json:
     """Returns the models that can be used now, the one in use first.
 
-    With the view `all` the providers are asked for their models; `problems` describes those that
-    did not answer.
+    The view `all` asks the providers for their models; `problems` describes the providers that did
+    not answer.
     """
     models, problems = call.context.models, list[Json]()
     if params.view == "all":

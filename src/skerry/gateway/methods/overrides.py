@@ -19,10 +19,10 @@ def need_admin(call: Call) -> None:
 
 
 async def known_model(call: Call, ref: str) -> str:
-    """Returns the model's full name.
+    """Returns the full name of a model.
 
     Raises:
-        RefusedError: it cannot be used.
+        RefusedError: the model cannot be used.
     """
     try:
         _, info = await call.context.models.choose(ref)

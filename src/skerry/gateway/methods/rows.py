@@ -1,4 +1,4 @@
-"""Sessions on the wire: as a row of a list, and as an entry of the session map."""
+"""Sessions as the protocol sends them: a row of a list, and an entry of the session map."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def row(
 ) -> dict[str, Json]:
     """Returns a session as `sessions.list` shows it to a client of `protocol`.
 
-    `model` is the one that answers now; its context window is shown where it also answered last.
+    `model` is the present model; its context window is included if the session used it last.
     """
     key = SessionKey.parse(session.key)
     fields: dict[str, Json] = {
@@ -48,7 +48,7 @@ def row(
 
 
 def runtime() -> dict[str, Json]:
-    """Returns where runs are executed, as version 4 has it: in the gateway."""
+    """Returns the place where runs are executed, in the form of version 4: the gateway."""
     return {
         "id": "auto",
         "cloudPlacementSupported": False,
@@ -58,7 +58,7 @@ def runtime() -> dict[str, Json]:
 
 
 def thinking(model: ModelInfo | None, level: ThinkingLevel | None) -> dict[str, Json]:
-    """Returns the thinking levels of a model and the default one, as version 4 has them."""
+    """Returns the thinking levels of a model and the default level, in the form of version 4."""
     levels = model.levels if model is not None else (ThinkingLevel.OFF,)
     options = [level.value for level in levels]
     return {
@@ -69,7 +69,7 @@ def thinking(model: ModelInfo | None, level: ThinkingLevel | None) -> dict[str, 
 
 
 def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
-    """Returns a session as `sessions.patch` and `sessions.reset` answer with it."""
+    """Returns a session in the form in which `sessions.patch` and `sessions.reset` answer."""
     return {
         **_state(session),
         "chatType": session.chat_type,
@@ -82,12 +82,12 @@ def entry(context: GatewayContext, session: SessionEntry) -> dict[str, Json]:
 
 
 def file(context: GatewayContext, session: SessionEntry) -> str:
-    """Returns where the mirror of the session's transcript is."""
+    """Returns the path of the mirror of the session's transcript."""
     return str(transcript_file(Path(context.config().state_dir) / "agents", session))
 
 
 def is_main(key: SessionKey) -> bool:
-    """Returns whether it is its agent's primary conversation."""
+    """Returns whether the key names the primary conversation of its agent."""
     return key == SessionKey.main(key.agent)
 
 
@@ -113,6 +113,6 @@ def _state(session: SessionEntry) -> dict[str, Json]:
 
 
 def _overrides(session: SessionEntry) -> dict[str, Json]:
-    """Returns the label and what holds for this session only."""
+    """Returns the label and the settings that are for this session only."""
     label: dict[str, Json] = {"label": session.label} if session.label else {}
     return label | session.settings.set_values()

@@ -42,36 +42,36 @@ from skerry.model.thinking import ThinkingLevel, thinking_level
 from skerry.store import sessions
 
 _WAIT_MS: Final = 30_000
-_LONGEST_MS: Final = 2_147_000_000
-_MAX_SYSTEM: Final = 65_536
+_MAX_WAIT_MS: Final = 2_147_000_000
+_MAX_SYSTEM_PROMPT: Final = 65_536
 
 
 def _level(value: object) -> object:
     return thinking_level(value) if isinstance(value, str) else value
 
 
-def _require(message: str, images: list[Any] | None) -> None:
+def _check_not_empty(message: str, images: list[Any] | None) -> None:
     """Refuses a message without text and images: a model would be paid to answer nothing."""
     if not message.strip() and not images:
         problem = "message is empty"
         raise ValueError(problem)
 
 
-Milliseconds = Annotated[int, Field(ge=0, le=_LONGEST_MS)]
+Milliseconds = Annotated[int, Field(ge=0, le=_MAX_WAIT_MS)]
 Attachment = Annotated[dict[str, Any], Field(max_length=32)]
 Attachments = Annotated[list[Attachment], Field(max_length=attachments.MAX_COUNT)]
 Thinking = Annotated[ThinkingLevel, BeforeValidator(_level)]
 
 
-_NO_CHANNEL: Final = "The answer goes to the clients of the gateway, to no channel."
-_NO_MESSAGE_TOOL: Final = "Agents have no tool that sends messages."
+_NO_CHANNEL: Final = "The answer is sent to the clients of the gateway, and to no channel."
+_NO_MESSAGE_TOOL: Final = "The tool policy of the configuration decides on the tool `message`."
 _INTERNAL: Final = "it is for OpenClaw's own processes."
 _PROVENANCE: Final = "the origin of a message is that of its connection."
 _STORED: Final = "every message is stored in its transcript."
 
 
 class AgentRunParams(Params):
-    """Parameters of `agent`; `model`, with or without `provider`, is for this run alone.
+    """Parameters of `agent`; `model`, with or without `provider`, is for this run only.
 
     `label` names the conversation that the run enters, as `sessions.patch` does.
     """
@@ -88,15 +88,15 @@ class AgentRunParams(Params):
         **dict.fromkeys(("disableMessageTool", "sourceReplyDeliveryMode"), _NO_MESSAGE_TOOL),
         **dict.fromkeys(
             ("promptMode", "bootstrapContextMode", "bootstrapContextRunKind"),
-            "The system prompt is the agent's whole one.",
+            "A run always has the complete system prompt of its agent.",
         ),
         **dict.fromkeys(
             ("forceRestartSafeTools", "forceCodeModeTools", "cleanupBundleMcpOnRunEnd"),
-            "Tools are those of the configuration, for every run.",
+            "Every run has the tools of the configuration.",
         ),
         "lane": "Runs of one conversation follow each other; lanes cannot be chosen.",
         "voiceWakeTrigger": "This gateway has no voice wake-up.",
-        "spawnedBy": "Conversations have no parents.",
+        "spawnedBy": "A request cannot make its conversation the child of another.",
     }
     refused: ClassVar = {
         **dict.fromkeys(
@@ -109,10 +109,11 @@ class AgentRunParams(Params):
         ),
         **dict.fromkeys(("suppressPromptPersistence", "sessionEffects"), _STORED),
         **dict.fromkeys(
-            ("swarmCollector", "swarmOutputSchema"), "answers are text, of no given form."
+            ("swarmCollector", "swarmOutputSchema"),
+            "answers are text; a schema cannot be required.",
         ),
         "cwd": "a run works in its agent's workspace.",
-        "modelRun": "a run is one of an agent; there is none of a model alone.",
+        "modelRun": "a run belongs to an agent; a model cannot run without one.",
         "inputProvenance": _PROVENANCE,
     }
     usual: ClassVar = {
@@ -128,8 +129,8 @@ class AgentRunParams(Params):
     session_key: Name | None = None
     session_id: Name | None = None
     agent_id: Name | None = None
-    extra_system_prompt: Annotated[str, Field(max_length=_MAX_SYSTEM)] | None = None
-    timeout: Annotated[int, Field(ge=0, le=_LONGEST_MS // 1000)] | None = None
+    extra_system_prompt: Annotated[str, Field(max_length=_MAX_SYSTEM_PROMPT)] | None = None
+    timeout: Annotated[int, Field(ge=0, le=_MAX_WAIT_MS // 1000)] | None = None
     thinking: Thinking | None = None
     attachments: Attachments | None = None
     model: Name | None = None
@@ -139,7 +140,7 @@ class AgentRunParams(Params):
 
     @model_validator(mode="after")
     def _check_message(self) -> Self:
-        _require(self.message, self.attachments)
+        _check_not_empty(self.message, self.attachments)
         return self
 
 
@@ -151,7 +152,7 @@ class AgentWaitParams(Params):
 
 
 class ChatSendParams(Params):
-    """Parameters of `chat.send`; with `sessionId` it goes to no other conversation than shown."""
+    """Parameters of `chat.send`; `sessionId` refuses the message if another session is current."""
 
     ignored: ClassVar = {
         **dict.fromkeys(
@@ -161,19 +162,19 @@ class ChatSendParams(Params):
             ),
             _NO_CHANNEL,
         ),
-        **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are called at one speed."),
-        "replyToId": "The model does not receive the message that this answers.",
-        "mentions": "There are no people to mention but the owner.",
+        **dict.fromkeys(("fastMode", "fastAutoOnSeconds"), "Models are called at a single speed."),
+        "replyToId": "The model does not receive the message to which this one replies.",
+        "mentions": "The conversation has no other people who could be mentioned.",
         "workContext": "The model does not receive what the page shows.",
     }
     refused: ClassVar = {
         **dict.fromkeys(("systemInputProvenance", "systemProvenanceReceipt"), _PROVENANCE),
         **dict.fromkeys(
             ("expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
-            "a conversation has no such setting that could be expected.",
+            "a conversation has no such setting to compare with.",
         ),
-        "toolBindings": "tools are those of the configuration, for every message.",
-        "intent": "there are no goals that a message could begin.",
+        "toolBindings": "every message has the tools of the configuration.",
+        "intent": "this gateway has no goals.",
     }
 
     session_key: Name
@@ -190,7 +191,7 @@ class ChatSendParams(Params):
 
     @model_validator(mode="after")
     def _check_message(self) -> Self:
-        _require(self.message, self.attachments)
+        _check_not_empty(self.message, self.attachments)
         return self
 
 
@@ -215,7 +216,7 @@ def _run_id(key: str) -> RunId:
 
 
 def agent(call: Call, params: AgentRunParams) -> Coroutine[Any, Any, Json]:
-    """Starts a run; answers once when it is accepted and once more when it ended."""
+    """Starts a run; answers when the run is accepted, and again when it has ended."""
     request = RunRequest(
         run_id=_run_id(params.idempotency_key),
         key=_key(call, params),
@@ -225,17 +226,17 @@ def agent(call: Call, params: AgentRunParams) -> Coroutine[Any, Any, Json]:
         thinking=params.thinking,
         images=attachments.images(params.attachments) if params.attachments else (),
         origin=Origin.OWNER,
-        expected=_existing(params),
+        expected=_expected_session(params),
         label=(params.label or "").strip(),
         scopes=call.scopes,
     )
     if params.model is not None or params.provider is not None:
         overrides.need_admin(call)
-        return _agent_with(call, request, params)
-    return _agent_in(call, request, params)
+        return _run_with_model(call, request, params)
+    return _run_in_session(call, request, params)
 
 
-async def _agent_with(call: Call, request: RunRequest, params: AgentRunParams) -> Json:
+async def _run_with_model(call: Call, request: RunRequest, params: AgentRunParams) -> Json:
     if params.model is None:
         raise RefusedError(
             f"provider {params.provider!r} is named without a model",
@@ -243,20 +244,24 @@ async def _agent_with(call: Call, request: RunRequest, params: AgentRunParams) -
         )
     named = (params.provider, params.model)
     ref = await overrides.known_model(call, "/".join(part for part in named if part))
-    return await _agent_in(call, replace(request, model=ref), params)
+    return await _run_in_session(call, replace(request, model=ref), params)
 
 
-def _agent_in(call: Call, request: RunRequest, params: AgentRunParams) -> Coroutine[Any, Any, Json]:
+def _run_in_session(
+    call: Call, request: RunRequest, params: AgentRunParams
+) -> Coroutine[Any, Any, Json]:
     if params.session_id is None or params.session_key is not None:
-        return _agent(call, request)
-    return _agent_by_id(call, request, params.session_id, params.agent_id)
+        return _run(call, request)
+    return _run_by_session_id(call, request, params.session_id, params.agent_id)
 
 
-async def _agent_by_id(call: Call, request: RunRequest, session_id: str, agent: str | None) -> Json:
-    """Runs in the session with that id; an unknown id gets a session of its own."""
+async def _run_by_session_id(
+    call: Call, request: RunRequest, session_id: str, agent: str | None
+) -> Json:
+    """Runs in the session with that id; for an unknown id a new session is made."""
     session = await call.context.store.read(lambda reader: sessions.get(reader, session_id))
     key = call.session_key(session.key if session else f"explicit:{session_id}", agent)
-    return await _agent(call, replace(request, key=key))
+    return await _run(call, replace(request, key=key))
 
 
 async def _submit(call: Call, request: RunRequest) -> Admission:
@@ -267,7 +272,7 @@ async def _submit(call: Call, request: RunRequest) -> Admission:
     events = context.system_events.queued.get(key, ())
     if not events or context.dispatcher.active(key):
         return await context.dispatcher.submit(request)
-    text = "\n".join(["Since the last message:", *map(_line, events)])
+    text = "\n".join(["Since the last message:", *map(_event_line, events)])
     prompt = f"{request.extra_system_prompt}\n\n{text}".strip()
     admission = await context.dispatcher.submit(replace(request, extra_system_prompt=prompt))
     if admission.status is AdmissionStatus.ACCEPTED:
@@ -275,12 +280,12 @@ async def _submit(call: Call, request: RunRequest) -> Admission:
     return admission
 
 
-def _line(event: tuple[int, str]) -> str:
+def _event_line(event: tuple[int, str]) -> str:
     at, text = event
     return f"[{datetime.fromtimestamp(at // 1000, UTC):%F %R} UTC] {text}"
 
 
-async def _agent(call: Call, request: RunRequest) -> Json:
+async def _run(call: Call, request: RunRequest) -> Json:
     run_id, agent, key = request.run_id, request.key.agent, str(request.key)
     if request.label:
         await call.context.store.read(lambda reader: check_free(reader, agent, request.label, key))
@@ -302,7 +307,7 @@ async def _agent(call: Call, request: RunRequest) -> Json:
 
 
 async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
-    """Waits until a run ended. When that takes too long only the wait ends, not the run."""
+    """Waits until a run has ended, or until the timeout, which does not stop the run."""
     result = await call.context.dispatcher.wait(RunId(params.run_id), params.timeout_ms / 1000)
     if result is None:
         return {"runId": params.run_id, "status": "timeout"}
@@ -310,7 +315,7 @@ async def agent_wait(call: Call, params: AgentWaitParams) -> Json:
 
 
 def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
-    """Starts a run and answers when it is accepted; the rest is sent as events."""
+    """Starts a run and answers when it is accepted; its output is sent as events."""
     request = RunRequest(
         run_id=_run_id(params.idempotency_key),
         key=_key(call, params),
@@ -321,22 +326,22 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
         images=attachments.images(params.attachments) if params.attachments else (),
         origin=Origin.OWNER,
         rights=Rights.NONE if params.suppress_command_interpretation else None,
-        expected=_expected(params),
+        expected=_expected_state(params),
         scopes=call.scopes,
     )
     return _chat_send(call, request)
 
 
-def _expected(params: ChatSendParams) -> ExpectedState | None:
+def _expected_state(params: ChatSendParams) -> ExpectedState | None:
     leaf: int | None = None
-    if "expected_leaf_entry_id" in params.model_fields_set:  # null expects that there is none
+    if "expected_leaf_entry_id" in params.model_fields_set:  # null expects an empty transcript
         leaf = entry_seq(params.expected_leaf_entry_id) if params.expected_leaf_entry_id else 0
     if params.session_id is None and leaf is None:
         return None
     return ExpectedState(params.session_id or "", leaf=leaf)
 
 
-def _existing(params: AgentRunParams) -> ExpectedState | None:
+def _expected_session(params: AgentRunParams) -> ExpectedState | None:
     session_id = params.expected_existing_session_id
     return ExpectedState(session_id, present=True) if session_id else None
 
@@ -356,7 +361,7 @@ def _status(admission: Admission) -> str:
 
 
 def chat_abort(call: Call, params: ChatAbortParams) -> Json:
-    """Stops a run, or all runs of a session; waiting ones too."""
+    """Stops one run or all runs of a session, including waiting runs."""
     key = _key(call, params)
     run_id = RunId(params.run_id) if params.run_id else None
     tell_command(call.context.hooks, CommandCall("stop", "", key, WEBCHAT, is_owner=True))

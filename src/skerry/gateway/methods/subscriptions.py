@@ -13,7 +13,7 @@ from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import sessions
 
 _EVENT_BYTES: Final = 256 * 1024
-"""Limit on a message in an event; every subscriber gets a copy."""
+"""Maximum size of a message in an event, of which every subscriber gets a copy."""
 
 
 class MessagesParams(Params):
@@ -26,7 +26,7 @@ class MessagesParams(Params):
 class SubscribeParams(MessagesParams):
     """Parameters of `sessions.messages.subscribe`."""
 
-    ignored: ClassVar = {"includeApprovals": "No agent has actions that need approval."}
+    ignored: ClassVar = {"includeApprovals": "Approvals have events of their own."}
 
 
 def sessions_subscribe(call: Call, _params: NoParams) -> Json:
@@ -60,16 +60,16 @@ def messages_unsubscribe(call: Call, params: MessagesParams) -> Json:
 
 def _subscribe(call: Call, topic: str) -> None:
     if not call.context.broadcast.subscribe(call.connection_id, topic):
-        raise RefusedError(f"no more than {MAX_TOPICS} subscriptions")
+        raise RefusedError(f"the limit of {MAX_TOPICS} subscriptions is reached")
 
 
 def session_row(session: SessionEntry) -> Json:
-    """Encodes a session as its event has it."""
+    """Encodes a session for its event."""
     return rows.row(session, PROTOCOL)
 
 
 def session_line(entry: TranscriptEntry) -> bytes:
-    """Encodes a message as its event has it; a large one without its images."""
+    """Encodes a message for its event; a large message without its images."""
     line = transcript_line(entry, PROTOCOL)
     if len(line) > _EVENT_BYTES and has_images(entry.message):
         return without_images(line)

@@ -1,4 +1,4 @@
-"""Methods about the gateway itself: health and presence, and what a client gets that connects."""
+"""Methods about the gateway itself: its health, the connected clients, the first snapshot."""
 
 import os
 import time
@@ -43,7 +43,7 @@ def health(call: Call, params: HealthParams) -> Json | Coroutine[Any, Any, Json]
 
 
 async def refresh_health(context: GatewayContext) -> Json:
-    """Makes a new health report, stores and returns it."""
+    """Makes a new health report, stores it and returns it."""
     begin = time.perf_counter()
     config = context.config()
     path = str(config.state_dir / DATABASE)
@@ -92,10 +92,10 @@ async def refresh_health(context: GatewayContext) -> Json:
 
 
 async def read_or(context: GatewayContext, read: Callable[[Reader], T], default: T) -> T:
-    """Returns the result of `read`, or `nothing` from a damaged database: status must still work.
+    """Returns the result of `read`, or `default` of a damaged database: status must still work.
 
     Raises:
-        StateError: it cannot be read for another reason.
+        StateError: the database cannot be read for another reason.
     """
     try:
         return await context.store.read(read)

@@ -299,7 +299,7 @@ async def test_an_id_that_nobody_knows_is_not_restored(wire: Wire) -> None:
 async def test_a_transcript_is_only_read_under_its_own_key(rig: Rig, wire: Wire) -> None:
     session_id = await talk(rig, CHAT, "hi")
     refused = await refusal(wire, "chat.history", sessionKey="main", sessionId=session_id)
-    assert "is not of agent:main:main" in refused
+    assert "is not a session of agent:main:main" in refused
 
 
 async def test_nothing_is_compacted_and_that_is_said(rig: Rig, wire: Wire, old: Wire) -> None:
