@@ -83,7 +83,7 @@ WITHOUT: Final = {
     "features/memory/media.py:MediaCopies.discard": DISK,
     "features/retention/service.py:look": DISK,
     "channels/discord/adapter.py:DiscordAdapter.run": OWNER,
-    "channels/discord/gateway_connection.py:GatewayConnection._converse": "two beats a message",
+    "channels/discord/gateway_connection.py:GatewayConnection._exchange": "two beats a message",
     "channels/discord/gateway_connection.py:GatewayConnection._take": "limit of a message",
     "app/channel_vault.py:StoreVault._make_file": DISK,
     "app/channel_vault.py:StoreVault.open": DISK,

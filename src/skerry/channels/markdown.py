@@ -17,27 +17,27 @@ _MAX_NESTING = 20
 
 
 class Dialect(Struct, frozen=True):
-    """Marks of one platform; each is what opens it and what closes it."""
+    """Markup of one platform; each pair has an opening and a closing mark."""
 
     escape: Callable[[str], str]
-    """Makes plain text of any text."""
+    """Escapes a text so that the platform shows it unchanged."""
     strong: tuple[str, str]
     emphasis: tuple[str, str]
     strike: tuple[str, str]
     code: tuple[str, str]
     fence: Callable[[str, str], str]
-    """Makes a block of code of its text and its language, which may be empty."""
+    """Renders a code block from its text and its language, which may be empty."""
     link: Callable[[str, str], str]
-    """Makes a link of its label, in the dialect, and its address."""
+    """Renders a link from its label, which is in the dialect, and its address."""
     quote: Callable[[str], str]
-    """Makes a quotation of a text in the dialect."""
+    """Renders a quotation of a text that is in the dialect."""
     escape_code: Callable[[str], str] | None = None
-    """Escapes code; None is as other text."""
+    """Escapes code; None escapes it as other text."""
 
     def render(self, text: str) -> str:
         """Returns the text in the dialect; headings become bold, lists get bullets.
 
-        What the platform lacks stays as it was written: a table, a rule, raw HTML.
+        Markup that platforms lack is returned as its source: tables, rules, raw HTML.
         """
         if len(text) > MAX_CHARS:
             return self.escape(text)
@@ -45,7 +45,7 @@ class Dialect(Struct, frozen=True):
 
 
 def scheme(address: str) -> str:
-    """Returns the scheme of an address; empty for one that is broken."""
+    """Returns the scheme of an address; empty for a malformed address."""
     try:
         return urlsplit(address).scheme
     except ValueError:
@@ -68,7 +68,7 @@ def escaped_html(text: str) -> str:
 
 
 def html_link(label: str, address: str, schemes: Container[str] = WEB) -> str:
-    """Returns a link in HTML; one of another scheme is shown as text."""
+    """Returns a link in HTML; an address with another scheme is returned as text."""
     if scheme(address) not in schemes:
         return f"{label} ({escaped_html(address)})" if address else label
     return f'<a href="{escape(address, quote=True)}">{label or escaped_html(address)}</a>'
@@ -78,7 +78,7 @@ def html_link(label: str, address: str, schemes: Container[str] = WEB) -> str:
 def parser(*skipped: str, breaks: bool = False) -> MarkdownIt:
     """Returns the parser of what models write, without some rules of markdown-it.
 
-    With `breaks` each end of a line is one in HTML too.
+    With `breaks` each line end of the text is a line break in HTML.
     """
     options = {"html": False, "linkify": False, "breaks": breaks, "maxNesting": _MAX_NESTING}
     return MarkdownIt("commonmark", options).enable(["strikethrough", "table"]).disable(skipped)
@@ -94,7 +94,7 @@ HTML = Dialect(
     link=html_link,
     quote=lambda text: f"<blockquote>{text}</blockquote>",
 )
-"""The few marks of HTML that platforms show."""
+"""The few marks of HTML that platforms support."""
 
 
 class _Renderer:
@@ -205,7 +205,7 @@ class _Renderer:
 
 
 def _end(tokens: Sequence[Token], start: int) -> int:
-    """Returns the position of the token that closes the one at `start`; itself if none does."""
+    """Returns the position of the token that closes the token at `start`; `start` if none does."""
     if tokens[start].nesting != 1:
         return start
     depth = 0

@@ -16,7 +16,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 CHANNEL_HOSTS: Final = ("*.discord.gg", "cdn.discordapp.com", "media.discordapp.net")
 _AGENT: Final = f"DiscordBot (skerry, {__version__})"
 _MAX_LIMITS: Final = 1000
-_FOR_GOOD: Final = frozenset({400, 403, 404, 413})
+_FINAL_STATUSES: Final = frozenset({400, 403, 404, 413})
 _SECONDS: Final = re.compile(r"\d{1,8}(\.\d{1,9})?")
 
 
@@ -106,7 +106,7 @@ class RestApi:
         try:
             refused_for = _refused.decode(fetched.body)
         except msgspec.DecodeError:
-            refused_for = _Refused("an answer without the JSON of Discord")
+            refused_for = _Refused("a response that is not JSON of Discord")
         retry_after = None
         if status == 429:  # noqa: PLR2004 - HTTP's Too Many Requests
             named = refused_for.retry_after or _number(headers.get("retry-after", ""))
@@ -119,7 +119,7 @@ class RestApi:
             status=status,
             retry_after=retry_after,
             is_login=status == 401,  # noqa: PLR2004 - HTTP's Unauthorized
-            is_final=status in _FOR_GOOD,
+            is_final=status in _FINAL_STATUSES,
         )
 
 

@@ -21,10 +21,10 @@ class DiscordAccount(ChannelAccount):
     api_root: Root = HttpUrl("https://discord.com/api/v10")
     """Address of the HTTP API, with its version."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
     mentions: Literal["none", "users"] = "none"
-    """People whom an answer may notify by writing `<@id>`: `none`, or `users`, which are single
-    people; nothing notifies a role or everybody."""
+    """Mentions as `<@id>` in an answer that notify people: `none`, or those of `users`. An answer
+    never notifies a role or everybody."""
 
     @property
     def is_configured(self) -> bool:

@@ -18,7 +18,7 @@ from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
 INTENTS: Final = 1 << 0 | 1 << 9 | 1 << 12 | 1 << 15
 """Servers, their messages, direct messages, and the text of messages."""
 HELLO_SECONDS: Final = 20.0
-_SLACK_SECONDS: Final = 15.0
+_EXTRA_SECONDS: Final = 15.0
 _MAX_URL: Final = 512
 _NEW_SESSION: Final = frozenset({4003, 4007, 4009})
 """Close codes that end the session, so that it cannot be resumed."""
@@ -91,7 +91,7 @@ class GatewayConnection:
         query = self._api.socket_query
         socket = await AccountSocket.open(self._api.http, f"{address.rstrip('/')}/{query}")
         try:
-            await self._converse(socket)
+            await self._exchange(socket)
         except SocketEndedError as error:
             if self._is_silent:
                 raise SocketEndedError("The gateway answered no heartbeat.") from error
@@ -105,7 +105,7 @@ class GatewayConnection:
         finally:
             socket.close()
 
-    async def _converse(self, socket: AccountSocket) -> None:
+    async def _exchange(self, socket: AccountSocket) -> None:
         greeting = wire.frame.decode(await socket.receive(HELLO_SECONDS))
         if greeting.op != Op.HELLO:
             raise SocketEndedError(f"The gateway began with {greeting.op} instead of its greeting.")
@@ -118,11 +118,11 @@ class GatewayConnection:
                 socket.close()  # the reader raises the error
 
         async with in_background(beat):
-            await self._introduce(socket)
-            while await self._take(socket, 2 * interval + _SLACK_SECONDS):
+            await self._identify(socket)
+            while await self._take(socket, 2 * interval + _EXTRA_SECONDS):
                 pass
 
-    async def _introduce(self, socket: AccountSocket) -> None:
+    async def _identify(self, socket: AccountSocket) -> None:
         if self._session.id:
             resumed = {"session_id": self._session.id, "seq": self._session.seq}
             await self._send(socket, Op.RESUME, {"token": self._token, **resumed})

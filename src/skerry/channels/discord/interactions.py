@@ -68,6 +68,6 @@ def _entry(command: MenuCommand) -> dict[str, Any]:
         "contexts": [0, 1],
     }
     if command.accepts_arguments:
-        text = {"type": 3, "name": "arguments", "description": "What follows the command"}
+        text = {"type": 3, "name": "arguments", "description": "Text after the command"}
         entry["options"] = [text]
     return entry

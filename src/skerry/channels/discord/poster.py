@@ -31,7 +31,7 @@ MAX_CONTENT: Final = 2000
 """Characters of a message, its marks included."""
 TYPING_SECONDS: Final = 8.0
 """Seconds until the typing indicator is sent again; Discord shows it for ten."""
-_LOOKED_AT: Final = 100
+_SEARCHED_MESSAGES: Final = 100
 _NO_PREVIEWS: Final = 1 << 2
 _SILENT: Final = 1 << 12
 _MAX_ROWS: Final = 5
@@ -53,7 +53,7 @@ class Poster:
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; Discord drops a repetition of it within some minutes."""
         path = f"/channels/{await self._channel(part.to)}/messages"
-        self._refuse_while_quiet("POST", path)
+        self._check_rate_limit("POST", path)
         payload = self._payload(part)
         try:
             if part.additions.media is not None:
@@ -99,7 +99,7 @@ class Poster:
             error.is_sent = False  # the lookup of the channel failed, so no message was sent
             raise undelivered(error) from error
 
-    def _refuse_while_quiet(self, method: str, path: str) -> None:
+    def _check_rate_limit(self, method: str, path: str) -> None:
         """Raises while a rate limit holds: Discord counts refused requests too."""
         seconds = self._api.limits.seconds(kind_of(method, path))
         if seconds > 0:
@@ -116,7 +116,7 @@ class Poster:
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the bot."""
         path = f"/channels/{await self._channel(to)}/messages/{_message(platform_id)}"
-        self._refuse_while_quiet("PATCH", path)
+        self._check_rate_limit("PATCH", path)
         changed = {"content": _content(text), "allowed_mentions": self._allowed()}
         await self._call("PATCH", path, changed)
 
@@ -145,27 +145,29 @@ class Poster:
                 await self._call("DELETE", f"{path}/reactions/{quote(name, safe='')}/@me")
 
     async def _call(self, method: str, path: str, payload: Any = None) -> bytes:
-        self._refuse_while_quiet(method, path)
+        self._check_rate_limit(method, path)
         try:
             return await self._api.call(method, path, payload)
         except PlatformError as error:
             raise undelivered(error) from error
 
     async def settle(self, part: OutboundPart, me: str) -> Settlement:
-        """Looks for the part among the last messages of its channel.
+        """Searches the part among the last messages of its channel.
 
         Discord stores no nonce, so the part is recognized by its text, among the messages after the
         one that it answers. The result is UNKNOWN when that is ambiguous.
         """
-        path = f"/channels/{await self._channels.channel(part.to)}/messages?limit={_LOOKED_AT}"
+        path = (
+            f"/channels/{await self._channels.channel(part.to)}/messages?limit={_SEARCHED_MESSAGES}"
+        )
         raws = wire.messages.decode(await self._api.call("GET", path))
-        behind = wire.since(part.to.message_id)
+        min_id = wire.since(part.to.message_id)
         stored = [wire.message.decode(raw) for raw in raws]
-        newer = [message for message in stored if int(message.id) > behind]
+        newer = [message for message in stored if int(message.id) > min_id]
         same = [message for message in newer if message.author.id == me and _is_part(message, part)]
         if same:
-            return Settlement.DELIVERED if behind and len(same) == 1 else Settlement.UNKNOWN
-        is_all = len(stored) < _LOOKED_AT or len(newer) < len(stored)
+            return Settlement.DELIVERED if min_id and len(same) == 1 else Settlement.UNKNOWN
+        is_all = len(stored) < _SEARCHED_MESSAGES or len(newer) < len(stored)
         return Settlement.ABSENT if is_all else Settlement.UNKNOWN
 
 
@@ -197,7 +199,7 @@ def _content(text: str) -> str:
 
 
 def _rows(buttons: tuple[tuple[Button, ...], ...]) -> list[dict[str, Any]]:
-    """Returns rows of buttons; drops one whose command is too long, which the text has too."""
+    """Returns rows of buttons without those whose command is too long; the text has them too."""
     rows = [
         {
             "type": 1,
@@ -221,7 +223,9 @@ def _poll(poll: Poll) -> Mapping[str, Any]:
     if len(poll.options) > _MAX_ANSWERS or any(
         len(option) > _MAX_ANSWER for option in poll.options
     ):
-        message = f"A poll of Discord has {_MAX_ANSWERS} options of {_MAX_ANSWER} characters."
+        message = (
+            f"A poll of Discord has at most {_MAX_ANSWERS} options of {_MAX_ANSWER} characters."
+        )
         raise DeliveryRefusedError(message)
     return {
         "question": {"text": poll.question[:300]},

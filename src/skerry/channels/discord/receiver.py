@@ -81,7 +81,7 @@ class Receiver:
         self._progress = _progress.decode(stored) if stored else ReceivedPosition()
 
     async def save(self, *, at_least: int = 1) -> None:
-        """Stores the position when at least so many events were processed since the last time."""
+        """Stores the position if at least `at_least` events were processed since the last time."""
         if self._unsaved >= at_least:
             self._unsaved = 0
             text = msgspec.json.encode(self._progress).decode()
@@ -93,7 +93,7 @@ class Receiver:
             self.me = wire.user.decode(await self._api.call("GET", "/users/@me"))
 
     def forget_address(self) -> None:
-        """Drops the session's address, which may no longer work; the next is requested."""
+        """Drops the session's address, which may be stale; the next connection requests one."""
         self._progress.session.url = ""
 
     async def _address(self) -> str:
@@ -139,27 +139,27 @@ class Receiver:
                     tasks.start_soon(interactions.acknowledge, self._api, frame.d)
                 _put(queue, frame)
 
-            tasks.start_soon(self._keep_menu)
-            link = GatewayConnection(self._api, self._token, self._progress.session, dispatch)
+            tasks.start_soon(self._update_menu)
+            connection = GatewayConnection(self._api, self._token, self._progress.session, dispatch)
             try:
-                await link.run(url)
+                await connection.run(url)
             except (PlatformError, SocketEndedError, msgspec.DecodeError) as error:
                 ended.append(error)
             tasks.cancel_scope.cancel()
 
     async def _take(self, frame: wire.Frame, inbox: Inbox) -> None:
         """Processes one event; a malformed one is logged and must not block the others."""
-        is_taken = False
+        must_save = False
         try:
-            is_taken = await self._understand(frame, inbox)
+            must_save = await self._process(frame, inbox)
         except (msgspec.DecodeError, RecursionError) as error:
             logger.warning("discord/%s: %s is unreadable: %s", self._host.account, frame.t, error)
         session = self._progress.session
         session.seq = max(session.seq, frame.s or 0)
         self._unsaved += 1
-        await self.save(at_least=1 if is_taken else _SAVE_EVERY)
+        await self.save(at_least=1 if must_save else _SAVE_EVERY)
 
-    async def _understand(self, frame: wire.Frame, inbox: Inbox) -> bool:
+    async def _process(self, frame: wire.Frame, inbox: Inbox) -> bool:
         """Processes an event; returns True when the position must be stored at once."""
         match frame.t:
             case "READY" | "RESUMED":
@@ -170,12 +170,12 @@ class Receiver:
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
                 message = wire.message.decode(frame.d)
                 if frame.t == "MESSAGE_UPDATE" and not message.edited_timestamp:
-                    return False  # Discord added a preview of a link
+                    return False  # Discord added a preview of a connection
                 return await self._hand_in(message, inbox)
             case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
                 return await self._delete(wire.deleted.decode(frame.d), inbox)
             case "INTERACTION_CREATE":
-                return await self._act(wire.interaction.decode(frame.d), inbox)
+                return await self._process_interaction(wire.interaction.decode(frame.d), inbox)
             case None:
                 pass
             case _:
@@ -213,7 +213,7 @@ class Receiver:
         """Fetches the messages that arrived while no session could be resumed."""
         for channel_id, last in list(self._progress.read.items()):
             try:
-                await self._read_on(channel_id, last, inbox)
+                await self._fetch_after(channel_id, last, inbox)
             except PlatformError as error:
                 if error.status not in _HIDDEN:
                     raise
@@ -223,7 +223,7 @@ class Receiver:
                 self._progress.read.pop(channel_id, None)
         self._channels.forget_members()
 
-    async def _read_on(self, channel_id: str, last: str, inbox: Inbox) -> None:
+    async def _fetch_after(self, channel_id: str, last: str, inbox: Inbox) -> None:
         for _ in range(_MAX_PAGES):
             path = f"/channels/{channel_id}/messages?after={last}&limit={_PAGE}"
             raws = wire.messages.decode(await self._api.call("GET", path))
@@ -233,7 +233,10 @@ class Receiver:
                 await self.save()
             if len(raws) < _PAGE:
                 return
-        logger.warning("discord: channel %s has more missed messages than are fetched", channel_id)
+        logger.warning(
+            "discord: channel %s has more missed messages than the limit; the rest is skipped",
+            channel_id,
+        )
 
     async def _with_server(self, message: wire.Message) -> wire.Message:
         """Returns a fetched message with its server and the roles of its author."""
@@ -243,7 +246,7 @@ class Receiver:
         member = await self._channels.member(channel.guild_id, message.author.id)
         return replace(message, guild_id=channel.guild_id, member=member)
 
-    async def _act(self, interaction: wire.Interaction, inbox: Inbox) -> bool:
+    async def _process_interaction(self, interaction: wire.Interaction, inbox: Inbox) -> bool:
         if (
             not interaction.command
             or not interaction.person.id
@@ -266,7 +269,7 @@ class Receiver:
                 logger.info("discord: cannot remove the buttons of a message: %s", error)
         return True
 
-    async def _keep_menu(self) -> None:
+    async def _update_menu(self) -> None:
         """Sends the menu of slash commands whenever it differs from the stored one."""
         while True:
             entries = interactions.menu(self._host.menu().visible)
@@ -282,13 +285,13 @@ class Receiver:
 
 
 def _put(queue: MemoryObjectSendStream[wire.Frame], frame: wire.Frame) -> None:
-    """Puts an event into the queue; an unhandled one without its content, for its number."""
+    """Puts an event into the queue; of an unhandled event only its number is needed."""
     try:
         queue.send_nowait(
             frame if frame.t in _HANDLED_EVENTS else wire.Frame(Op.DISPATCH, s=frame.s)
         )
     except anyio.WouldBlock:
-        raise SocketEndedError(f"More than {MAX_QUEUED_EVENTS} events wait.") from None
+        raise SocketEndedError(f"More than {MAX_QUEUED_EVENTS} events are queued.") from None
 
 
 def _readable(raws: tuple[Raw, ...]) -> list[wire.Message]:

@@ -39,8 +39,8 @@ from skerry.sdk.channels import (
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 540.0
-"""Time after which IDLE begins anew: a server may end it after 29 minutes, and a router forgets a
-silent connection before that."""
+"""Time after which IDLE is restarted: a server may end it after 29 minutes, and a router may drop
+a silent connection earlier."""
 MAX_TEXT: Final = 60_000
 """Characters of a mail."""
 HOUR_MS: Final = 3_600_000
@@ -85,15 +85,15 @@ class EmailAdapter(Account):
     def __init__(self, settings: EmailAccount, host: ChannelHost, servers: MailServers) -> None:
         super().__init__(host)
         secret = "the sign-in" if settings.oauth else "the password"
-        self.login_remedy = f"Look at the address and {secret}"
+        self.login_remedy = f"Check the address and {secret}"
         self._settings = settings
         self._servers = servers
         self._limit = RateLimit("the mail server", self.failed)
         self._author = Mailbox(settings.address, settings.name)
-        self._taken_at: dict[str, deque[int]] = {}
+        self._accepted_at: dict[str, deque[int]] = {}
         """Times of the mails that were accepted within the last hour, by sender."""
         self._threads = Recent[str, Thread](_MAX_THREADS)
-        """Threads of the last mails by their ids, which an answer needs."""
+        """Threads of the last mails by mail id; an answer continues the thread."""
         self._unreadable: tuple[str, int] = ("", 0)
         """The last mail with an unreadable description, and its failures in a row."""
 
@@ -132,7 +132,7 @@ class EmailAdapter(Account):
         if position is not None:
             # The numbers have another meaning now. Recent mails are read again; the ledger drops
             # those that were accepted before.
-            logger.warning("email/%s: the folder was numbered anew", self.account)
+            logger.warning("email/%s: the server renumbered the mails of the folder", self.account)
             return _Position(box.validity, 0, position.arrived)
         last = box.next_uid - 1 if box.next_uid else max(await imap.search("UID *"), default=0)
         position = _Position(box.validity, last, self.host.clock.now_ms() // 1000)
@@ -147,10 +147,10 @@ class EmailAdapter(Account):
         for uid in await imap.search(criteria):
             if uid <= position.uid:
                 continue  # `*` matches the last mail even when it is not new
-            is_taken = await self._take(imap, position, uid, inbox)
+            is_accepted = await self._take(imap, position, uid, inbox)
             position.uid = uid
             await self.host.cursor.write(_POSITION, str(position))
-            if is_taken and self._settings.mark_seen:
+            if is_accepted and self._settings.mark_seen:
                 await imap.mark_seen(uid)
 
     async def _take(self, imap: Imap, position: _Position, uid: int, inbox: Inbox) -> bool:
@@ -171,7 +171,7 @@ class EmailAdapter(Account):
         if message is None:
             return False
         await inbox(message)
-        self._taken_at[message.sender_id].append(message.received_at)
+        self._accepted_at[message.sender_id].append(message.received_at)
         return True
 
     async def _look(self, imap: Imap, uid: int, mail_id: str) -> FetchedMail | None:
@@ -199,7 +199,7 @@ class EmailAdapter(Account):
             return None
         message = await read_mail(imap, stored, head, mail_id, self._settings, self.account, now)
         if message is not None:
-            self._remember(message.message_id, Thread(head.subject, _followed(head)))
+            self._remember(message.message_id, Thread(head.subject, _reference_ids(head)))
         return message
 
     def _refusal(self, head: wire.MailHead, now: int) -> str:
@@ -207,18 +207,18 @@ class EmailAdapter(Account):
         sender = wire.sender_id(head, self._settings.authserv_ids)
         if sender.startswith(wire.UNVERIFIED) and self._settings.unverified == "ignore":
             return "its sender is not verified"
-        if len(self._taken_at) >= _MAX_SENDERS:
-            self._taken_at = {
+        if len(self._accepted_at) >= _MAX_SENDERS:
+            self._accepted_at = {
                 name: times
-                for name, times in self._taken_at.items()
+                for name, times in self._accepted_at.items()
                 if times and now - times[-1] < HOUR_MS
             }
-        times = self._taken_at.setdefault(sender, deque())
+        times = self._accepted_at.setdefault(sender, deque())
         while times and now - times[0] >= HOUR_MS:
             times.popleft()
         if len(times) >= self._settings.most_per_hour:
-            logger.warning("email/%s: %s wrote too much", self.account, sender)
-            return f"its sender wrote {len(times)} mails within an hour"
+            logger.warning("email/%s: %s sent too many mails", self.account, sender)
+            return f"its sender sent {len(times)} mails within an hour"
         return ""
 
     def _remember(self, message_id: str, thread: Thread) -> None:
@@ -237,10 +237,10 @@ class EmailAdapter(Account):
                 attach(mail, file.data, file.mime, file.name)
             message = mail.as_bytes()
 
-            async def note() -> None:
+            async def record_attempt() -> None:
                 await self.host.cursor.write(_SENDING, part.nonce)
 
-            await self._servers.send(recipient, message, note)
+            await self._servers.send(recipient, message, record_attempt)
         await self.host.cursor.write(_SENT, part.nonce)
         if self._settings.save_sent:
             await self._keep(message)
@@ -251,10 +251,10 @@ class EmailAdapter(Account):
             with anyio.fail_after(_KEEP_SECONDS):
                 await self._servers.keep(message)
         except (PlatformError, TimeoutError) as error:
-            logger.warning("email/%s: a sent mail has no copy: %s", self.account, error)
+            logger.warning("email/%s: cannot store a copy of a sent mail: %s", self.account, error)
 
     async def _thread(self, to: ReplyTo) -> Thread:
-        """Returns the thread of the mail that is answered; a new one for none."""
+        """Returns the thread of the mail that is answered; a new thread if no mail is answered."""
         if not wire.is_message_id(to.message_id):
             return Thread()
         thread = self._threads.get(to.message_id)
@@ -264,9 +264,9 @@ class EmailAdapter(Account):
         try:
             head = await self._servers.find(to.message_id)
         except PlatformError as error:
-            logger.info("email/%s: a mail that is answered is not found: %s", self.account, error)
+            logger.info("email/%s: cannot find the mail that is answered: %s", self.account, error)
             return ids
-        thread = Thread(head.subject, _followed(head)) if head else ids
+        thread = Thread(head.subject, _reference_ids(head)) if head else ids
         self._remember(to.message_id, thread)
         return thread
 
@@ -280,8 +280,8 @@ class EmailAdapter(Account):
             return Settlement.DELIVERED
         if await cursor.read(_SENDING) != part.nonce:
             return Settlement.ABSENT  # the server had not yet accepted the envelope
-        has_it = await self._servers.has_sent(part_id(part, self._author))
-        return Settlement.DELIVERED if has_it else Settlement.UNKNOWN
+        is_stored = await self._servers.has_sent(part_id(part, self._author))
+        return Settlement.DELIVERED if is_stored else Settlement.UNKNOWN
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment of a mail."""
@@ -296,8 +296,10 @@ class EmailAdapter(Account):
             async with self._servers.imap() as imap:
                 box = await imap.select(self._settings.folder, read_only=True)
                 if box.validity != int(validity):
-                    raise MediaError(f"{attachment.name} is gone: the folder was numbered anew.")
-                # A file of `most` bytes is shorter than this in base64 with line ends.
+                    raise MediaError(
+                        f"{attachment.name} is gone: the server renumbered the mails of the folder."
+                    )
+                # Upper bound of `max_bytes` in base64 with line ends.
                 longest = max_bytes * 3 // 2 + 1024
                 data = await imap.content(int(uid), number, longest)
         except PlatformError as error:
@@ -324,7 +326,7 @@ _MONTHS: Final = (
 )
 
 
-def _followed(head: wire.MailHead) -> tuple[str, ...]:
+def _reference_ids(head: wire.MailHead) -> tuple[str, ...]:
     """Returns the ids for the header `References` of an answer to a mail."""
     return tuple(dict.fromkeys(filter(None, (*head.references, head.message_id))))
 

@@ -82,7 +82,7 @@ class MailServers:
             try:
                 await imap.select(await self._sent_folder(imap), read_only=True)
             except PlatformError:
-                return False  # the folder does not exist before the first mail
+                return False  # the folder is created with the first mail
             return bool(await imap.search(_by_id(message_id)))
 
     async def find(self, message_id: str) -> MailHead | None:

@@ -49,41 +49,41 @@ class EmailAccount(ChannelAccount):
     oauth: OAuthConfig | None = None
     """Sign-in at the provider, in place of a password."""
     imap_host: Host = ""
-    """Server that keeps the mail."""
+    """IMAP server of the mailbox."""
     imap_port: Port = 993
     """Port of the IMAP server."""
     imap_security: Security = Security.TLS
     """Protection of the connection to the IMAP server."""
     smtp_host: Host = ""
-    """Server that sends the mail; the IMAP server when empty."""
+    """SMTP server that sends the mail; the IMAP server when empty."""
     smtp_port: Port = 465
     """Port of the SMTP server; most have 465 for `tls` and 587 for `starttls`."""
     smtp_security: Security = Security.TLS
     """Protection of the connection to the SMTP server."""
     smtp_login: bool = True
-    """Logs in at the SMTP server; false is for a relay that takes mail of this machine."""
+    """Logs in at the SMTP server; false for a relay that accepts mail from this machine."""
     allow_plaintext: bool = False
-    """Permits `none` for servers on other machines, which sends the password in the open."""
+    """Permits `none` for servers on other machines: the password is sent unencrypted."""
     folder: Folder = Field(default="INBOX", min_length=1)
     """Folder whose new messages are answered."""
     sent_folder: Folder = ""
     """Folder of sent mail; when empty, the one that the server marks as such."""
     save_sent: bool = True
-    """Stores a copy of what was sent; false where the server does so itself, as Gmail does."""
+    """Stores a copy of each sent mail; false if the server does so itself, as Gmail does."""
     mark_seen: bool = True
-    """Marks messages as read once they were taken."""
+    """Marks messages as read when they were accepted."""
     authserv_ids: tuple[AuthservId, ...] = Field(default=(), max_length=8)
-    """Names under which your own mail server reports its checks in `Authentication-Results`. Only
-    what it vouches for has a verified sender; without a name nobody has."""
+    """Names under which your own mail server reports its checks in `Authentication-Results`. The
+    sender of a mail is verified only by these servers; without a name no sender is verified."""
     unverified: Literal["stranger", "ignore"] = "stranger"
-    """Treatment of mail whose sender is not verified: as of a stranger, who can be paired but is
-    never the owner, or none."""
+    """Handling of mail whose sender is not verified: `stranger` accepts it as mail of a person who
+    can be paired but is never the owner; `ignore` skips it."""
     most_per_hour: int = Field(default=20, ge=1, le=1000)
     """Messages of one sender that are answered within an hour."""
     poll_seconds: int = Field(default=60, ge=1, le=900)
     """Seconds between two queries of the mailbox if the server has no IDLE."""
     media_max_mb: int = Field(default=10, ge=0, le=25)
-    """Largest attachment that is taken, in MB; 0 takes none."""
+    """Largest attachment that is accepted, in MB; 0 accepts none."""
 
     @model_validator(mode="after")
     def _encrypts(self) -> Self:
@@ -93,15 +93,15 @@ class EmailAccount(ChannelAccount):
 
     @property
     def plaintext_fault(self) -> str:
-        """Returns why the settings would send the password in the open; empty if they do not.
+        """Returns the reason why the settings would send the password unencrypted; empty for none.
 
-        Asked again when the account is opened: an account may have its host from the platform.
+        It is called again when an account is opened, because the host may be set for all accounts.
         """
         for host, security, key in (
             (self.imap_host, self.imap_security, "imapSecurity"),
             (self.smtp_host or self.imap_host, self.smtp_security, "smtpSecurity"),
         ):
-            if security is Security.NONE and not self.allow_plaintext and not _is_here(host):
+            if security is Security.NONE and not self.allow_plaintext and not _is_loopback(host):
                 return (
                     f"{key} is none, which would send the password to {host or 'the server'} in"
                     " the open; use tls or starttls, or set allowPlaintext"
@@ -115,8 +115,8 @@ class EmailAccount(ChannelAccount):
         return bool(self.address and self.imap_host and (revealed(self.password) or signed_in))
 
 
-def _is_here(host: str) -> bool:
-    """Returns whether a host is this machine by its address; a name might lead elsewhere."""
+def _is_loopback(host: str) -> bool:
+    """Returns whether a host is a loopback address; a name could resolve to another machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

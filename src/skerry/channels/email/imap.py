@@ -35,7 +35,7 @@ _SMALL: Final = 256 * 1024
 """Bytes of the literals of a response to a command that requests no content."""
 _MAX_RESPONSES: Final = 20_000
 _LOGIN_CODES: Final = ("[AUTHENTICATIONFAILED]", "[AUTHORIZATIONFAILED]", "[EXPIRED]")
-_PASSING_CODES: Final = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[CONTACTADMIN]")
+_TEMPORARY_CODES: Final = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[CONTACTADMIN]")
 
 
 class SelectedFolder(Struct, frozen=True):
@@ -68,16 +68,18 @@ class Imap(Struct):
     _news: list[ImapResponse] = field(default_factory=list)
 
     @property
-    def _door(self) -> MailEndpoint:
-        return self.lines.door
+    def _endpoint(self) -> MailEndpoint:
+        return self.lines.endpoint
 
     async def greet(self) -> None:
         """Receives the greeting; encrypts the connection by STARTTLS when that is configured."""
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             greeting = await self._response(_SMALL)
         if greeting.name != "OK":
-            raise PlatformError(f"{self._door.name} greets with {greeting.text[:200]!r}.")
-        if self._door.security is Security.STARTTLS:
+            raise PlatformError(
+                f"{self._endpoint.name} sent an unexpected greeting: {greeting.text[:200]!r}."
+            )
+        if self._endpoint.security is Security.STARTTLS:
             await self.command("STARTTLS")
             await self.lines.encrypt()
         await self._ask_capabilities()
@@ -95,14 +97,14 @@ class Imap(Struct):
             answer = base64.b64encode(f"\0{name}\0{password}".encode()).decode()
             self._count += 1
             await self.lines.write(f"a{self._count} AUTHENTICATE PLAIN\r\n".encode())
-            with within(SECONDS, self._door):
+            with within(SECONDS, self._endpoint):
                 question = await self._response(_SMALL)
                 if question.tag == "+":
                     await self.lines.write(answer.encode() + b"\r\n")
                     question = await self._ending(_SMALL)
             self._judge_login(question)
         elif "LOGINDISABLED" in self.capabilities:
-            message = f"{self._door.name} takes no password over this connection."
+            message = f"{self._endpoint.name} accepts no password over this connection."
             raise PlatformError(message, is_login=True)
         else:
             try:
@@ -114,11 +116,11 @@ class Imap(Struct):
 
     async def _sign_in(self, answer: str) -> None:
         if "AUTH=XOAUTH2" not in self.capabilities:
-            message = f"{self._door.name} takes no sign-in by XOAUTH2."
+            message = f"{self._endpoint.name} does not support the login by XOAUTH2."
             raise PlatformError(message, is_login=True)
         self._count += 1
         await self.lines.write(f"a{self._count} AUTHENTICATE XOAUTH2\r\n".encode())
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             question = await self._ending(_SMALL, stop_at_question=True)
             if question.tag == "+":
                 await self.lines.write(answer.encode() + b"\r\n")
@@ -132,9 +134,9 @@ class Imap(Struct):
         if ending.name == "OK":
             return
         reason = ending.text[:200]
-        is_passing = any(code in reason.upper() for code in _PASSING_CODES)
-        is_login = any(code in reason.upper() for code in _LOGIN_CODES) or not is_passing
-        raise PlatformError(f"{self._door.name} refuses the login: {reason}", is_login=is_login)
+        is_temporary = any(code in reason.upper() for code in _TEMPORARY_CODES)
+        is_login = any(code in reason.upper() for code in _LOGIN_CODES) or not is_temporary
+        raise PlatformError(f"{self._endpoint.name} refuses the login: {reason}", is_login=is_login)
 
     async def _ask_capabilities(self) -> None:
         words = [word for news in await self.command("CAPABILITY") for word in news.words]
@@ -210,14 +212,14 @@ class Imap(Struct):
             answer = await self._append(folder, message)
         if answer.name != "OK":
             raise PlatformError(
-                f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}"
+                f"{self._endpoint.name} cannot store a mail in {folder}: {answer.text[:200]}"
             )
 
     async def _append(self, folder: str, message: bytes) -> ImapResponse:
         head = f"APPEND {_named(folder)} (\\Seen) {{{len(message)}}}"
         self._count += 1
         await self.lines.write(f"a{self._count} {head}\r\n".encode())
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             answer = await self._ending(_SMALL, stop_at_question=True)
             if answer.tag == "+":
                 await self.lines.write(message + b"\r\n")
@@ -225,27 +227,27 @@ class Imap(Struct):
         return answer
 
     async def idle(self, seconds: float, waiting: Callable[[], None]) -> None:
-        """Waits until something arrives in the folder, or the time is over.
+        """Waits until a mail arrives in the folder, or the time is over.
 
         `waiting` is called when the server began to watch the folder.
         """
         self._count += 1
         await self.lines.write(f"a{self._count} IDLE\r\n".encode())
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             answer = await self._ending(_SMALL, stop_at_question=True)
         if answer.tag != "+":
-            raise PlatformError(f"{self._door.name} does not idle: {answer.text[:200]}")
+            raise PlatformError(f"{self._endpoint.name} refuses IDLE: {answer.text[:200]}")
         waiting()
         with anyio.move_on_after(seconds):
             while not self.has_arrivals:
                 self._note(await self._response(_SMALL))
         await self.lines.write(b"DONE\r\n")
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             await self._ending(_SMALL)
         self._news.clear()
 
     async def command(self, text: str, *, max_bytes: int = _SMALL) -> list[ImapResponse]:
-        """Returns the untagged responses to a command, with at most `most` bytes of literals.
+        """Returns the untagged responses to a command, with at most `max_bytes` of literals.
 
         Raises:
             PlatformError: the server refuses the command, or does not answer in time.
@@ -253,7 +255,7 @@ class Imap(Struct):
         ending = await self._ended(text, max_bytes)
         if ending.name != "OK":
             verb = " ".join(text.split()[:2])
-            raise PlatformError(f"{self._door.name} refuses {verb}: {ending.text[:200]}")
+            raise PlatformError(f"{self._endpoint.name} refuses {verb}: {ending.text[:200]}")
         news, self._news = self._news, []
         return news
 
@@ -261,7 +263,7 @@ class Imap(Struct):
         self._news.clear()
         self._count += 1
         await self.lines.write(f"a{self._count} {text}\r\n".encode())
-        with within(SECONDS, self._door):
+        with within(SECONDS, self._endpoint):
             return await self._ending(max_bytes)
 
     async def _ending(self, max_bytes: int, *, stop_at_question: bool = False) -> ImapResponse:
@@ -271,11 +273,11 @@ class Imap(Struct):
             if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
                 return response
             self._note(response)
-        raise PlatformError(f"{self._door.name} does not end its answer.")
+        raise PlatformError(f"{self._endpoint.name} does not end its answer.")
 
     def _note(self, response: ImapResponse) -> None:
         if response.name == "BYE":
-            raise PlatformError(f"{self._door.name} ends the connection: {response.text[:200]}")
+            raise PlatformError(f"{self._endpoint.name} ends the connection: {response.text[:200]}")
         self.has_arrivals |= response.name == "EXISTS"
         self._news.append(response)
 
@@ -286,20 +288,20 @@ class Imap(Struct):
             size = int(match[1])
             remaining -= size
             if remaining < 0:
-                message = f"{self._door.name} sent more than the {max_bytes} bytes asked for."
+                message = f"{self._endpoint.name} sent more than the requested {max_bytes} bytes."
                 raise UnreadableError(message)
             parts.append(await self.lines.exactly(size))
             parts.append(await self.lines.line())
         try:
             return parse(parts)
         except ImapSyntaxError as error:
-            raise UnreadableError(f"{self._door.name}: {error}") from error
+            raise UnreadableError(f"{self._endpoint.name}: {error}") from error
 
 
 @asynccontextmanager
-async def logged_in(door: MailEndpoint, login: Login) -> AsyncGenerator[Imap]:
+async def logged_in(endpoint: MailEndpoint, login: Login) -> AsyncGenerator[Imap]:
     """Connects and logs in for the block. Raises `PlatformError`."""
-    async with connected(door) as lines:
+    async with connected(endpoint) as lines:
         imap = Imap(lines)
         await imap.greet()
         await imap.log_in(login)

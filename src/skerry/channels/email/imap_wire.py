@@ -121,7 +121,9 @@ def quoted(text: str) -> str:
         ImapSyntaxError: the text has a character that a quoted argument cannot have.
     """
     if not text.isascii() or any(char in text for char in "\r\n\0"):
-        raise ImapSyntaxError("A name or a password has characters that IMAP cannot take so.")
+        raise ImapSyntaxError(
+            "A name or a password has characters that a quoted string of IMAP cannot have."
+        )
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -57,7 +57,7 @@ class LineStream(Struct):
     """A connection whose lines end with CRLF."""
 
     stream: Stream
-    door: MailEndpoint
+    endpoint: MailEndpoint
     _buffer: bytearray = field(default_factory=bytearray)
 
     async def line(self) -> bytes:
@@ -70,7 +70,7 @@ class LineStream(Struct):
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             if searched > _MAX_LINE:
-                message = f"{self.door.name} sent a line of more than {_MAX_LINE} bytes."
+                message = f"{self.endpoint.name} sent a line of more than {_MAX_LINE} bytes."
                 raise UnreadableError(message)
             await self._fill()
         line = bytes(self._buffer[:end])
@@ -90,7 +90,7 @@ class LineStream(Struct):
         try:
             await self.stream.write(data, CONNECT_SECONDS)
         except httpx2.HTTPError as error:
-            raise PlatformError(f"{self.door.name} closed the connection: {error}") from error
+            raise PlatformError(f"{self.endpoint.name} closed the connection: {error}") from error
         self.stream.flush()
 
     async def encrypt(self) -> None:
@@ -101,52 +101,52 @@ class LineStream(Struct):
                 which an attacker on the way may have added.
         """
         if self._buffer or self.stream.has_news():
-            raise PlatformError(f"{self.door.name} sent text before the start of TLS.")
-        await _encrypt(self.stream, self.door)
+            raise PlatformError(f"{self.endpoint.name} sent text before the start of TLS.")
+        await _encrypt(self.stream, self.endpoint)
 
     async def _fill(self) -> None:
         try:
             data = await self.stream.read(_READ, None)
         except httpx2.HTTPError as error:
-            raise PlatformError(f"The connection to {self.door.name} broke: {error}") from error
+            raise PlatformError(f"The connection to {self.endpoint.name} broke: {error}") from error
         if not data:
-            raise PlatformError(f"{self.door.name} closed the connection.")
+            raise PlatformError(f"{self.endpoint.name} closed the connection.")
         self._buffer += data
 
 
 @asynccontextmanager
-async def connected(door: MailEndpoint) -> AsyncGenerator[LineStream]:
+async def connected(endpoint: MailEndpoint) -> AsyncGenerator[LineStream]:
     """Connects for the block, encrypted from the first byte when that is configured.
 
     Raises:
         PlatformError: the server cannot be reached, or does not prove its name.
     """
     try:
-        stream = await door.http.connect(door.host, door.port, CONNECT_SECONDS)
+        stream = await endpoint.http.connect(endpoint.host, endpoint.port, CONNECT_SECONDS)
     except (TargetRefusedError, httpx2.HTTPError) as error:
-        message = f"{door.name} cannot be reached: {error}"
+        message = f"{endpoint.name} cannot be reached: {error}"
         raise PlatformError(message, is_sent=False) from error
     try:
-        if door.security is Security.TLS:
-            await _encrypt(stream, door)
-        yield LineStream(stream, door)
+        if endpoint.security is Security.TLS:
+            await _encrypt(stream, endpoint)
+        yield LineStream(stream, endpoint)
     finally:
         stream.close()
 
 
-async def _encrypt(stream: Stream, door: MailEndpoint) -> None:
+async def _encrypt(stream: Stream, endpoint: MailEndpoint) -> None:
     try:
-        await stream.start_tls(ssl.create_default_context(), door.host, CONNECT_SECONDS)
+        await stream.start_tls(ssl.create_default_context(), endpoint.host, CONNECT_SECONDS)
     except httpx2.HTTPError as error:
-        message = f"{door.name} does not prove its name by a certificate: {error}"
+        message = f"{endpoint.name} does not prove its name by its certificate: {error}"
         raise PlatformError(message, is_sent=False) from error
 
 
 @contextmanager
-def within(seconds: float, door: MailEndpoint) -> Generator[None]:
+def within(seconds: float, endpoint: MailEndpoint) -> Generator[None]:
     """Limits the time of the block. Raises `PlatformError` when it is over."""
     try:
         with anyio.fail_after(seconds):
             yield
     except TimeoutError as error:
-        raise PlatformError(f"{door.name} did not answer within {seconds:g} s.") from error
+        raise PlatformError(f"{endpoint.name} did not answer within {seconds:g} s.") from error

@@ -107,11 +107,11 @@ def _history(lines: list[str], number: int) -> int | None:
         return len(lines)
     for count in range(1, _INTRO_LINES + 1):
         if _INTRO.match(" ".join(lines[number : number + count])):
-            return _behind_quote(lines, number + count)
+            return _after_quote(lines, number + count)
     return None
 
 
-def _behind_quote(lines: list[str], number: int) -> int:
+def _after_quote(lines: list[str], number: int) -> int:
     """Returns the number of the line after a quotation; the end when no line begins with `>`."""
     while number < len(lines) and not lines[number]:
         number += 1

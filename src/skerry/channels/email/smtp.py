@@ -14,7 +14,7 @@ from skerry.sdk.channel_errors import PlatformError
 SECONDS: Final = 10.0
 """Time for one command."""
 _MAX_LINES: Final = 100
-_FOR_GOOD: Final = 500
+_FINAL_CODES: Final = 500
 _QUESTION: Final = 334
 _RETRY_AFTER: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600}
@@ -23,7 +23,7 @@ _DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
 async def send(
-    door: MailEndpoint,
+    endpoint: MailEndpoint,
     credentials: Login | None,
     envelope: tuple[str, str],
     message: bytes,
@@ -34,12 +34,12 @@ async def send(
     `before` is called when the server has accepted the envelope: from then on it may be delivered.
 
     Raises:
-        PlatformError: the message was not sent, or perhaps not; see its fields.
+        PlatformError: the message was not sent, or may have been sent: see `is_sent`.
     """
     sender, recipient = envelope
     is_agreed = False
     try:
-        async with connected(door) as lines:
+        async with connected(endpoint) as lines:
             smtp = await _opened(lines, credentials)
             for command in (f"MAIL FROM:<{sender}>", f"RCPT TO:<{recipient}>", "DATA"):
                 await smtp.command(command)
@@ -51,9 +51,9 @@ async def send(
         raise
 
 
-async def check(door: MailEndpoint, credentials: Login | None) -> None:
+async def check(endpoint: MailEndpoint, credentials: Login | None) -> None:
     """Logs in and sends nothing. Raises `PlatformError`."""
-    async with connected(door) as lines:
+    async with connected(endpoint) as lines:
         await _opened(lines, credentials)
 
 
@@ -71,10 +71,10 @@ class _Smtp(Struct):
 
     async def say_hello(self) -> None:
         """Sends EHLO; encrypts the connection by STARTTLS when that is configured."""
-        door = self.lines.door
+        endpoint = self.lines.endpoint
         self._judge(*await self._reply(), is_login=False)
         await self._ehlo()
-        if door.security is Security.STARTTLS:
+        if endpoint.security is Security.STARTTLS:
             await self.command("STARTTLS")
             await self.lines.encrypt()
             await self._ehlo()
@@ -99,7 +99,7 @@ class _Smtp(Struct):
 
     async def _sign_in(self, offered: set[str], answer: str) -> None:
         if "XOAUTH2" not in offered:
-            message = f"{self.lines.door.name} takes no sign-in by XOAUTH2."
+            message = f"{self.lines.endpoint.name} does not support the login by XOAUTH2."
             raise PlatformError(message, is_login=True, is_sent=False)
         await self.lines.write(f"AUTH XOAUTH2 {answer}\r\n".encode())
         code, text = await self._reply()
@@ -129,7 +129,7 @@ class _Smtp(Struct):
 
     async def _reply(self) -> tuple[int, str]:
         lines: list[str] = []
-        with within(SECONDS, self.lines.door):
+        with within(SECONDS, self.lines.endpoint):
             while len(lines) < _MAX_LINES:
                 line = (await self.lines.line()).decode("utf-8", "replace")
                 lines.append(line[4:])
@@ -137,14 +137,14 @@ class _Smtp(Struct):
                     break
                 if line[3:4] != "-":
                     return int(line[:3]), "\n".join(lines)
-        raise PlatformError(f"{self.lines.door.name} does not answer as an SMTP server.")
+        raise PlatformError(f"{self.lines.endpoint.name} does not answer as an SMTP server.")
 
     def _judge(self, code: int, answer: str, verb: str = "", *, is_login: bool) -> None:
         if code < 400:  # noqa: PLR2004 - lower codes are successes
             return
         text = " ".join(answer.split())[:300]
-        refused = f"{self.lines.door.name} refuses {verb or 'the connection'}: {code} {text}"
-        wait = _RETRY_AFTER.search(text) if code < _FOR_GOOD else None
+        refused = f"{self.lines.endpoint.name} refuses {verb or 'the connection'}: {code} {text}"
+        wait = _RETRY_AFTER.search(text) if code < _FINAL_CODES else None
         seconds = float(wait[1]) * _UNITS[wait[2].lower()] if wait else None
         raise PlatformError(
             refused,
@@ -152,7 +152,7 @@ class _Smtp(Struct):
             retry_after=seconds,
             is_login=is_login,
             is_sent=False,
-            is_final=code >= _FOR_GOOD,
+            is_final=code >= _FINAL_CODES,
         )
 
 

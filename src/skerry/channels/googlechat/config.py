@@ -33,7 +33,7 @@ class GoogleChatAccount(ChannelAccount):
     keys_root: Root = HttpUrl("https://www.googleapis.com")
     """Server that publishes the keys of the tokens that arrive."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @property
     def is_configured(self) -> bool:

@@ -45,14 +45,14 @@ logger = logging.getLogger(__name__)
 
 MAX_TEXT: Final = 4000
 """Characters of a message; longer ones are hard to read on a phone."""
-OLDEST_MS: Final = 7 * 86_400_000
+MAX_AGE_MS: Final = 7 * 86_400_000
 """Age from which messages are dropped: a Mac that joins an account fetches its whole history."""
-SURE_MS: Final = 120_000
-"""Milliseconds after which a text that is not in its chat was never sent: BlueBubbles gives up
-by then."""
-SURE_FILE_MS: Final = 1_200_000
+TEXT_SETTLED_MS: Final = 120_000
+"""Milliseconds after which a text that is missing in its chat counts as not sent: BlueBubbles has
+given up by then."""
+FILE_SETTLED_MS: Final = 1_200_000
 """The same for a file."""
-_LOOKED_AT: Final = 100
+_SEARCHED_MESSAGES: Final = 100
 _MAX_EDITS: Final = 100
 _MAX_PEOPLE: Final = 1000
 _MAX_NAME: Final = 256
@@ -139,7 +139,7 @@ class IMessageAdapter(Account):
 
     async def _begin(self) -> None:
         """Stores the present position: messages before the first connection are not answered."""
-        rows = await self._api.query({"sort": "DESC", "limit": _LOOKED_AT})
+        rows = await self._api.query({"sort": "DESC", "limit": _SEARCHED_MESSAGES})
         headings = sorted((heading.row, heading.guid) for heading in map(wire.heading.decode, rows))
         self.journal.take(1, "")  # also where there is no message at all
         for row, guid in headings:
@@ -159,7 +159,7 @@ class IMessageAdapter(Account):
         message = wire.inbound(row, self.account, now, edited=edited)
         if message is None:
             return
-        if message.sent_at < now - OLDEST_MS:
+        if message.sent_at < now - MAX_AGE_MS:
             logger.warning("imessage/%s: a message is too old and is dropped", self.account)
             return
         await inbox(await self._described(message))
@@ -226,7 +226,9 @@ class IMessageAdapter(Account):
         """Sends one part, after storing the position after which `settle` looks for it."""
         chat = chat_of(part.to)
         try:
-            rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
+            rows = await self._api.query(
+                {"chatGuid": chat, "sort": "DESC", "limit": _SEARCHED_MESSAGES}
+            )
             last = max((wire.heading.decode(raw).row for raw in rows), default=0)
             await self.journal.begin(part.nonce, last, self.host.clock.now_ms())
         except (PlatformError, msgspec.DecodeError) as error:
@@ -289,18 +291,20 @@ class IMessageAdapter(Account):
         if begun is None:
             return Settlement.UNKNOWN
         chat, (first, began_at) = chat_of(part.to), begun
-        rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
+        rows = await self._api.query(
+            {"chatGuid": chat, "sort": "DESC", "limit": _SEARCHED_MESSAGES}
+        )
         newer = [message for message in map(wire.message.decode, rows) if message.row > first]
         own_messages = [
             message
             for message in newer
             if message.is_from_me and not message.associated_message_type
         ]
-        sure = SURE_MS if part.additions.media is None else SURE_FILE_MS
-        if not own_messages and self.host.clock.now_ms() - began_at < sure:
+        settled_ms = TEXT_SETTLED_MS if part.additions.media is None else FILE_SETTLED_MS
+        if not own_messages and self.host.clock.now_ms() - began_at < settled_ms:
             raise PlatformError("The part is not in its chat yet.")
         if not own_messages:
-            return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
+            return Settlement.ABSENT if len(newer) < _SEARCHED_MESSAGES else Settlement.UNKNOWN
         return Settlement.DELIVERED if is_sent(part, own_messages) else Settlement.UNKNOWN
 
     async def react(self, to: ReplyTo, emoji: str) -> None:

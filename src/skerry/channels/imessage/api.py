@@ -17,7 +17,7 @@ WINDOW: Final = 1000
 _OK: Final = range(200, 300)
 _LIMITED: Final = 429
 _UNAUTHORIZED: Final = frozenset({401, 403})
-_FOR_GOOD: Final = frozenset({400, 404})
+_FINAL_STATUSES: Final = frozenset({400, 404})
 _QUEUED: Final = "already queued"
 _SEND_SECONDS: Final = 14.0
 
@@ -161,5 +161,5 @@ class BlueBubbles:
             f"BlueBubbles answered {status} to {endpoint}: {text}",
             status=status,
             is_login=status in _UNAUTHORIZED,
-            is_final=has_failed or (status in _FOR_GOOD and _QUEUED not in text),
+            is_final=has_failed or (status in _FINAL_STATUSES and _QUEUED not in text),
         )

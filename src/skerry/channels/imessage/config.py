@@ -29,7 +29,7 @@ class IMessageAccount(ChannelAccount):
     poll_seconds: float = Field(default=5.0, ge=0.2, le=300.0)
     """Seconds between two queries for new messages; a webhook triggers one at once."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @field_validator("webhook_secret")
     @classmethod

@@ -25,7 +25,7 @@ class MatrixAccount(ChannelAccount):
     poll_seconds: int = Field(default=20, ge=0, le=25)
     """Seconds for which one request waits for messages."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @property
     def is_configured(self) -> bool:

@@ -25,7 +25,7 @@ from skerry.sdk.channels import (
 )
 
 TYPING_MS: Final = 12_000
-_LOOKED_AT: Final = 100
+_SEARCHED_MESSAGES: Final = 100
 """Events among which a part is searched."""
 _UNENCRYPTED: Final = frozenset({"m.reaction"})
 """Kinds of events that clients read unencrypted alone."""
@@ -121,7 +121,7 @@ class RoomSender:
         """Returns the event of a part among the last events of its room."""
         room_id = part.to.peer.id
         request_path = f"{CLIENT}/rooms/{path(room_id)}/messages"
-        answer = await self._api.get(request_path, {"dir": "b", "limit": str(_LOOKED_AT)})
+        answer = await self._api.get(request_path, {"dir": "b", "limit": str(_SEARCHED_MESSAGES)})
         for raw in wire.page.decode(answer).chunk:
             try:
                 event = wire.read_event(raw)

@@ -46,7 +46,7 @@ class MsTeamsAdapter(PostedAccount):
     """Implements `ports.channel.ChannelAdapter`, `TakesPosts`, `Fetches`, `Edits` and `Probes`."""
 
     channel = wire.CHANNEL
-    login_remedy = "Look at the bot's ID, its tenant and its client secret in Azure"
+    login_remedy = "Check the bot's ID, its tenant and its client secret in Azure"
     text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
@@ -150,7 +150,7 @@ class MsTeamsAdapter(PostedAccount):
         try:
             return Receipt((wire.sent.decode(answer).id,))
         except msgspec.DecodeError:
-            return Receipt(())  # it was sent; its id is for edits alone
+            return Receipt(())  # the message was sent; its id is used for edits only
 
     async def _invoked(self, event: wire.Activity) -> PostAnswer:
         try:
@@ -167,7 +167,7 @@ class MsTeamsAdapter(PostedAccount):
         try:
             consent = msgspec.convert(event.value, file_consent.Consent)
         except msgspec.ValidationError as error:
-            logger.warning("msteams/%s: an answer to a card is odd: %s", self.account, error)
+            logger.warning("msteams/%s: an answer to a card is unreadable: %s", self.account, error)
             return
         chat, thread = wire.peer(event)
         offered = await file_consent.read_offer(consent, chat.id, self.host.cursor)

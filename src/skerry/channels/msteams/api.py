@@ -54,7 +54,7 @@ class Connector:
         """Sends a request to the conversation or activity that `path` names; returns the answer.
 
         Raises:
-            PlatformError: there is none, or it says that nothing was done.
+            PlatformError: there is no answer, or it reports that nothing was done.
         """
         parts = "/".join(quote(part, safe="") for part in path)
         url = f"{service.rstrip('/')}/v3/conversations/{parts}"
@@ -74,7 +74,7 @@ class Connector:
             "content-type": "application/octet-stream",
             "content-range": f"bytes 0-{len(data) - 1}/{len(data)}",
         }
-        # The address is the proof; the bot's token is for the connector alone.
+        # The address itself is secret; the bot's token is only for the connector.
         return await self.http.fetch(url, method="PUT", headers=headers, body=data, seconds=20.0)
 
     async def download(self, url: str, limit: int) -> Fetched | None:

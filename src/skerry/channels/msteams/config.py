@@ -34,7 +34,7 @@ class MsTeamsAccount(ChannelAccount):
     service_roots: tuple[Root, ...] = Field(default=(), max_length=8)
     """Further addresses to which answers may be sent, beside those of Microsoft."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @property
     def is_configured(self) -> bool:

@@ -1,6 +1,6 @@
-"""Files of the bot: small pictures within a message, others once the person agrees to a card.
+"""Files of the bot: small pictures in the message itself, others after the person's consent.
 
-Teams lets a bot upload files in personal chats alone: the bot asks by a card, and when the person
+Teams lets a bot upload files in personal chats only: the bot asks by a card, and when the person
 accepts, Teams gives an address in the person's OneDrive to which the bot uploads.
 """
 
@@ -66,7 +66,7 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
     """Returns the attachment by which a file is sent, or offered.
 
     Raises:
-        DeliveryRefusedError: it is gone or too large, or the conversation takes no files of bots.
+        DeliveryRefusedError: the file is gone or too large, or Teams accepts none from bots here.
     """
     data = (await read_file(media, MAX_BYTES)).data
     name = media.name or Path(media.path).name
@@ -75,8 +75,8 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
         return {"contentType": media.mime, "contentUrl": url, "name": name}
     if part.to.peer.kind is not PeerKind.DIRECT:
         raise DeliveryRefusedError(
-            f"{name} cannot be sent here: Teams takes files of bots in personal chats alone, and"
-            f" elsewhere pictures of at most {MAX_INLINE} bytes."
+            f"{name} cannot be sent here: outside of personal chats Teams accepts from bots only"
+            f" pictures of at most {MAX_INLINE} bytes."
         )
     offered = OfferedFile(media.path, name, part.to.peer.id)
     await cursor.write(f"{_OFFERED}:{part.nonce}", msgspec.json.encode(offered).decode())

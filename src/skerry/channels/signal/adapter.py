@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MAX_TEXT: Final = 2000
 """Bytes of a message: longer ones are folded away behind "read more"."""
 MAX_FILE: Final = 14_000_000
-"""Bytes of a file: signal-cli reads no longer text than 20,000,000 characters."""
+"""Bytes of a file: signal-cli reads requests of at most 20,000,000 characters."""
 KEEP_SECONDS: Final = 3.0
 """Seconds in which pending events are read and stored when the account is closed."""
 _MAX_HELD_CHARS: Final = 60_000
@@ -164,7 +164,7 @@ class SignalAdapter(Account):
             with self._limit.sending():
                 timestamp = await self._bridge.send(part, self._quote(part.to), file)
         except (msgspec.DecodeError, ValueError):
-            return Receipt(())  # it was sent; nothing needs its id
+            return Receipt(())  # the message was sent; its id is not needed
         return Receipt((wire.message_id(timestamp, self._settings.number),))
 
     def _quote(self, to: ReplyTo) -> SignalQuote | None:

@@ -28,7 +28,7 @@ class SignalAccount(ChannelAccount):
     api_root: Root = HttpUrl("http://127.0.0.1:8080")
     """Address of that program. It has no password, so no other client may reach it."""
     media_max_mb: int = Field(default=7, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none. The daemon gives 7 at most."""
+    """Largest file that is accepted, in MB; 0 accepts none. The daemon gives 7 at most."""
 
     @field_validator("number")
     @classmethod

@@ -20,10 +20,10 @@ _UNTRUSTED_KEY: Final = -4
 _RATE_LIMIT: Final = frozenset({-5, -6})
 _INVALID_PARAMS: Final = -32602
 _USUAL_WAIT: Final = 300.0
-_PASSING: Final = frozenset({"NETWORK_FAILURE", "RATE_LIMIT_FAILURE"})
+_TEMPORARY: Final = frozenset({"NETWORK_FAILURE", "RATE_LIMIT_FAILURE"})
 _SEND_SECONDS: Final = 14.0
 _MAX_ENCODED: Final = 10_000_000
-"""Characters of a file in an answer: more than the door takes are not asked for."""
+"""Maximum length of the base64 of a file; the HTTP client reads no longer response."""
 
 
 class _Result(Struct, frozen=True, rename="camel"):
@@ -120,7 +120,7 @@ class Daemon:
         try:
             data = base64.b64decode(_encoded.decode(answer).data, validate=True)
         except binascii.Error as error:
-            raise PlatformError(f"signal-cli gave a file that is no base64: {error}") from None
+            raise PlatformError(f"signal-cli sent a file that is not base64: {error}") from None
         return data if len(data) <= limit else None
 
     async def _call(self, method: str, params: dict[str, Any], seconds: float = 12.0) -> bytes:
@@ -157,7 +157,7 @@ def _failure(method: str, failure: _Error) -> PlatformError:
     if failure.code in _RATE_LIMIT:
         waits = [result.retry_after_seconds for result in results if result.retry_after_seconds]
         error.retry_after = max(waits, default=_USUAL_WAIT)
-    elif failure.code == _USER_ERROR and kinds and kinds <= _PASSING:
+    elif failure.code == _USER_ERROR and kinds and kinds <= _TEMPORARY:
         error.is_sent = False
     elif failure.code in {_USER_ERROR, _UNTRUSTED_KEY}:
         error.is_final = True

@@ -78,7 +78,11 @@ class Link(Struct):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(finish)
                 tasks.start_soon(look)
-        outcome = outcomes[0] if outcomes else LinkError(f"No phone read it in {WAIT_SECONDS:g} s.")
+        outcome = (
+            outcomes[0]
+            if outcomes
+            else LinkError(f"No phone scanned the QR code within {WAIT_SECONDS:g} s.")
+        )
         if isinstance(outcome, LinkError):
             raise outcome
         return outcome
@@ -116,7 +120,7 @@ class _Server:
         except msgspec.DecodeError:
             begun = _Begun()
         if not (uri := begun.uri or begun.of_bridge).startswith("sgnl://"):
-            raise LinkError(f"{self._root} gave no address to link with; it may be too old.")
+            raise LinkError(f"{self._root} returned no address for linking. It may be too old.")
         return uri
 
     async def numbers(self) -> frozenset[str]:

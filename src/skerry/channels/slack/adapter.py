@@ -40,7 +40,7 @@ MAX_TEXT: Final = 3000
 """Characters of a message: Slack cuts long ones, and takes 3,000 in a block."""
 PART: Final = "skerry_part"
 """Type of the metadata by which a part is located."""
-_LOOKED_AT: Final = 50
+_SEARCHED_MESSAGES: Final = 50
 _MAX_PEOPLE: Final = 1000
 _MAX_NAME: Final = 256
 _MAX_REACTIONS: Final = 500
@@ -83,7 +83,7 @@ class SlackAdapter(Account):
     """Implements `ports.channel.ChannelAdapter` and the optional ports of channels."""
 
     channel = wire.CHANNEL
-    login_remedy = "Look at the app's tokens and scopes at api.slack.com/apps"
+    login_remedy = "Check the app's tokens and scopes at api.slack.com/apps"
     text_limit = MAX_TEXT
     text_unit = TextUnit.CHARACTERS
     capabilities = Capabilities(
@@ -231,7 +231,7 @@ class SlackAdapter(Account):
         if part.additions.media is not None:
             return Settlement.UNKNOWN  # Slack shares a file some time after the request
         # In a full page the part may be older than all messages of the page.
-        return Settlement.ABSENT if len(stored) < _LOOKED_AT else Settlement.UNKNOWN
+        return Settlement.ABSENT if len(stored) < _SEARCHED_MESSAGES else Settlement.UNKNOWN
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
         """Returns the time stamp of a part among the last messages of its conversation."""
@@ -241,7 +241,7 @@ class SlackAdapter(Account):
     async def _last_messages(self, part: OutboundPart) -> tuple[_Stored, ...]:
         params: dict[str, Any] = {
             "channel": part.to.peer.id,
-            "limit": _LOOKED_AT,
+            "limit": _SEARCHED_MESSAGES,
             "include_all_metadata": True,
         }
         method = "conversations.history"

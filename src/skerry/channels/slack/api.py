@@ -15,8 +15,8 @@ _LOGIN: Final = frozenset(
     {"account_inactive", "invalid_auth", "not_allowed_token_type", "not_authed", "token_expired"}
     | {"missing_scope", "no_permission", "org_login_required", "token_revoked"}
 )
-"""Errors that a person alone can mend."""
-_PASSING: Final = frozenset(
+"""Errors that only a person can fix."""
+_TEMPORARY: Final = frozenset(
     {"fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable"}
 )
 """Errors after which a request may have been carried out, or may be later."""
@@ -46,7 +46,7 @@ class WebApi:
         """Returns the whole answer as JSON; `as_app` uses the token of the app.
 
         Raises:
-            PlatformError: there is none, or it says that nothing was done.
+            PlatformError: there is no answer, or it reports that nothing was done.
         """
         token = self._app_token if as_app else self._bot_token
         headers = {"authorization": f"Bearer {token}"}
@@ -66,10 +66,10 @@ class WebApi:
         return self._checked(fetched, method)
 
     async def put_file(self, url: str, data: bytes, mime: str) -> None:
-        """Gives the bytes of a file to the address that Slack named for it.
+        """Uploads a file to the address that Slack named for it.
 
         Raises:
-            PlatformError: they were not taken.
+            PlatformError: Slack did not accept the file.
         """
         headers = {"content-type": mime or "application/octet-stream"}
         fetched = await self.http.fetch(
@@ -77,7 +77,7 @@ class WebApi:
         )
         if fetched.outcome is not Outcome.ALLOW or fetched.status != 200:  # noqa: PLR2004 - HTTP's OK
             reason = fetched.reason or f"status {fetched.status}"
-            raise PlatformError(f"Slack did not take the bytes of a file: {reason}")
+            raise PlatformError(f"Slack did not accept the upload of a file: {reason}")
 
     async def download(self, url: str, limit: int) -> Fetched:
         """Returns a file of a message; `truncated` beyond `limit` bytes."""
@@ -100,6 +100,6 @@ class WebApi:
                 f"Slack refused {method}: {answer.error[:80]}{scope}",
                 code=answer.error,
                 is_login=answer.error in _LOGIN,
-                is_final=bool(answer.error) and answer.error not in _PASSING,
+                is_final=bool(answer.error) and answer.error not in _TEMPORARY,
             )
         return fetched.body

@@ -19,7 +19,7 @@ class SlackAccount(ChannelAccount):
 
     mode: Literal["socket", "http"] = "socket"
     """`socket` receives by Socket Mode; `http` by requests that Slack sends to
-    `/channels/slack/<account>` of the gateway, which must be public for that."""
+    `/channels/slack/<account>` of the gateway, which must be reachable from the internet."""
     bot_token: SecretStr | None = None
     """Bot User OAuth Token, `xoxb-...`."""
     app_token: SecretStr | None = None
@@ -29,7 +29,7 @@ class SlackAccount(ChannelAccount):
     api_root: Root = HttpUrl("https://slack.com/api")
     """Address of the Web API."""
     media_max_mb: int = Field(default=20, ge=0, le=50)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @property
     def is_configured(self) -> bool:

@@ -234,7 +234,7 @@ def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | 
 
 
 def button_id(kind: PeerKind, row: int, position: int) -> str:
-    """Returns the id of a button, with the kind of its conversation, which an event of it lacks."""
+    """Returns the id of a button; it contains the kind of the conversation, as events lack it."""
     return f"skerry-{kind}-{row}-{position}"
 
 
@@ -251,8 +251,8 @@ def commanded(
 ) -> InboundMessage | None:
     """Returns a slash command as a message.
 
-    One whose name is a command of the gateway is that command. The text behind any other, such as
-    `/skerry`, is a command where its first word is one, else a message.
+    A slash command with the name of a gateway command is that command. After any other name, such
+    as `/skerry`, the text is a command if its first word names one, else an ordinary message.
     """
     app_command, text = slash_command.command.removeprefix("/").lower(), slash_command.text.strip()
     if app_command in names:
@@ -279,7 +279,7 @@ def commanded(
 
 
 def _named_kind(slash_command: SlashCommand) -> PeerKind:
-    """Returns the kind of the conversation by its name, as events have it in a field."""
+    """Returns the kind of the conversation by its name: a slash command has no field for it."""
     if slash_command.channel_id.startswith("D") or slash_command.channel_name == "directmessage":
         return PeerKind.DIRECT
     is_group = (

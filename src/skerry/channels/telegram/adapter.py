@@ -319,7 +319,7 @@ def _receipt(answer: bytes) -> Receipt:
     try:
         return Receipt((str(wire.sent_message.decode(answer).message_id),))
     except msgspec.DecodeError:
-        return Receipt(())  # it was sent; its id is for edits alone
+        return Receipt(())  # the message was sent; its id is used for edits only
 
 
 def open_account(settings: TelegramAccount, host: ChannelHost) -> TelegramAdapter:

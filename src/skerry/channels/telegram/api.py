@@ -9,11 +9,11 @@ from msgspec import Raw, Struct
 from skerry.sdk.channel_errors import PlatformError, check_reached
 from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
-_SLACK: Final = 8.0
+_EXTRA_SECONDS: Final = 8.0
 """Seconds that a long-polling request may take beyond its wait."""
 _UPLOAD_SECONDS: Final = 60.0
 _REFUSED_TOKEN: Final = frozenset({401, 404})
-_FOR_GOOD: Final = frozenset({400, 403, 413})
+_FINAL_STATUSES: Final = frozenset({400, 403, 413})
 
 
 class _Parameters(Struct, frozen=True):
@@ -42,7 +42,7 @@ class ApiError(PlatformError):
             status=status,
             retry_after=parameters.retry_after,
             is_login=status in _REFUSED_TOKEN,
-            is_final=status in _FOR_GOOD,
+            is_final=status in _FINAL_STATUSES,
         )
 
 
@@ -60,10 +60,10 @@ class BotApi:
         """Returns the result as JSON; `wait` is for how many seconds the server may be silent.
 
         Raises:
-            PlatformError: there is none.
+            PlatformError: there is no result.
         """
         url = f"{self._root}/bot{self._token}/{method}"
-        seconds = wait + _SLACK
+        seconds = wait + _EXTRA_SECONDS
         return self._result(await self.http.post_json(url, params or {}, seconds=seconds))
 
     async def upload(

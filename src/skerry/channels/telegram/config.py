@@ -24,7 +24,7 @@ class TelegramAccount(ChannelAccount):
     poll_seconds: int = Field(default=20, ge=0, le=25)
     """Seconds for which one request waits for messages."""
     media_max_mb: int = Field(default=20, ge=0, le=50)
-    """Largest file that is taken, in MB; 0 takes none. The public Bot API gives 20 at most."""
+    """Largest file that is accepted, in MB; 0 accepts none. The public Bot API gives 20 at most."""
 
     @property
     def is_configured(self) -> bool:

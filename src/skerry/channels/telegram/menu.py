@@ -67,10 +67,10 @@ def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
 
 
 async def _call(api: BotApi, method: str, params: dict[str, Any]) -> bool:
-    """Calls a method; returns False when Telegram refuses, as for a chat that was never begun."""
+    """Calls a method; returns False if Telegram refuses it, such as for a chat that never began."""
     try:
         await api.call(method, params)
     except ApiError as error:
-        logger.info("the menu of commands is not shown: %s", error)
+        logger.info("telegram: cannot set the menu of commands: %s", error)
         return False
     return True

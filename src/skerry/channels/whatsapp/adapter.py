@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 8.0
 """Seconds to wait for the report about a part."""
-OLDEST_SECONDS: Final = 8 * 86_400
+MAX_AGE_SECONDS: Final = 8 * 86_400
 """Age from which messages are dropped: Meta repeats a request for up to seven days."""
 _MAX_OUTCOMES: Final = 1000
 _MAX_CHALLENGE: Final = 256
@@ -68,7 +68,7 @@ class WhatsAppAdapter(PostedAccount):
         self._settings = settings
         self._api = api
         self._limit = RateLimit("WhatsApp", self.failed, _OF_ONE_PERSON)
-        self._fates = Recent[str, bool](_MAX_OUTCOMES)
+        self._outcomes = Recent[str, bool](_MAX_OUTCOMES)
         """Reported parts, oldest first; False for one that failed."""
         self._reported = anyio.Event()
 
@@ -133,7 +133,7 @@ class WhatsAppAdapter(PostedAccount):
                 # A message in an unknown format must not block the others.
                 logger.warning("whatsapp/%s: a message is unreadable: %s", self.account, error)
                 continue
-            if wire.seconds(arrived) < now // 1000 - OLDEST_SECONDS:
+            if wire.seconds(arrived) < now // 1000 - MAX_AGE_SECONDS:
                 logger.warning("whatsapp/%s: a message is too old and is dropped", self.account)
                 continue
             message = wire.inbound(arrived, value, self.account, now)
@@ -153,7 +153,7 @@ class WhatsAppAdapter(PostedAccount):
             nonce, failed = status.biz_opaque_callback_data, status.status == "failed"
             if not nonce:
                 continue
-            self._fates[nonce] = not failed
+            self._outcomes[nonce] = not failed
             self._reported.set()
             self._reported = anyio.Event()
             if failed:
@@ -164,7 +164,7 @@ class WhatsAppAdapter(PostedAccount):
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part with its nonce, which the reports about it repeat."""
         self._limit.refuse()
-        self._fates.pop(part.nonce, None)  # of an earlier attempt
+        self._outcomes.pop(part.nonce, None)  # of an earlier attempt
         with self._limit.sending():
             if part.additions.media is not None:
                 content = await self._file(part, part.additions.media)
@@ -174,14 +174,14 @@ class WhatsAppAdapter(PostedAccount):
         try:
             return Receipt(tuple(message.id for message in wire.sent.decode(answer).messages))
         except msgspec.DecodeError:
-            return Receipt(())  # it was accepted; nothing needs its id
+            return Receipt(())  # the message was accepted; its id is not needed
 
     async def _file(self, part: OutboundPart, media: OutboundMedia) -> dict[str, Any]:
         file = await read_file(media)
         caption = part.text.strip()
         if len(caption.encode("utf-16-le")) // 2 > outbound.MAX_CAPTION:
             message = f"WhatsApp takes {outbound.MAX_CAPTION} characters below a file."
-            raise DeliveryRefusedError(f"{message} Send the text apart.")
+            raise DeliveryRefusedError(f"{message} Send the text as a separate message.")
         kind = outbound.sent_as(media, len(file.data), caption)
         answer = await self._api.upload(file)
         try:
@@ -201,9 +201,9 @@ class WhatsAppAdapter(PostedAccount):
     async def settle(self, part: OutboundPart) -> Settlement:
         """Waits for a report about the part, as the API has no request for it."""
         with anyio.move_on_after(self.settle_seconds):
-            while part.nonce not in self._fates:
+            while part.nonce not in self._outcomes:
                 await self._reported.wait()
-        match self._fates.get(part.nonce):
+        match self._outcomes.get(part.nonce):
             case True:
                 return Settlement.DELIVERED
             case False:
@@ -231,7 +231,7 @@ class WhatsAppAdapter(PostedAccount):
             raise MediaError(f"{name} cannot be fetched: {error}") from error
         fetched = await self._api.download(described.url, max_bytes)
         if fetched is None:
-            raise MediaError(f"{name} cannot be fetched: its address is none of Meta.")
+            raise MediaError(f"{name} cannot be fetched: its address is not one of Meta.")
         return fetched_file(attachment, fetched)
 
 

@@ -13,7 +13,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 _LOGIN: Final = frozenset(
     {0, 3, 10, 190, *range(200, 300), 368, 131005, 131031, 131042, 131045, 133010}
 )
-"""Codes that a person alone can mend: tokens, permissions, payment, a number that is locked."""
+"""Codes that only a person can fix: tokens, permissions, payment, a number that is locked."""
 _RETRY_SECONDS: Final[Mapping[int, float]] = {
     1: 30.0,
     2: 30.0,
@@ -50,7 +50,7 @@ class Failure(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Returns it for people, on one line."""
+        """Returns the failure as one line of text."""
         parts = (self.message or self.title, self.error_data.details)
         text = " ".join(" ".join(dict.fromkeys(part for part in parts if part)).split())
         return f"error {self.code}: {text[:_MAX_REASON] or 'no description'}"
@@ -143,11 +143,11 @@ class GraphApi:
 
 
 def explained(code: int, text: str) -> str:
-    """Returns an error with what a person can do about it."""
+    """Returns the text of an error with its remedy."""
     if code == 131047:  # noqa: PLR2004 - Meta's code
         return (
             f"{text}. More than 24 hours have passed since the person wrote; they must write first."
         )
     if code == 131026:  # noqa: PLR2004 - Meta's code
-        return f"{text}. The number has no WhatsApp, has blocked this one, or is an old version."
+        return f"{text}. The person has no WhatsApp or an old version, or has blocked this number."
     return text

@@ -7,7 +7,7 @@ from pydantic import Field, HttpUrl, SecretStr, field_validator
 
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
-LEAST_SECRET: Final = 16
+MIN_SECRET_CHARS: Final = 16
 """Characters of a text that must not be guessed."""
 
 
@@ -33,7 +33,7 @@ class WhatsAppAccount(ChannelAccount):
     api_root: Root = HttpUrl("https://graph.facebook.com/v24.0")
     """Address of the Graph API with its version."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
-    """Largest file that is taken, in MB; 0 takes none."""
+    """Largest file that is accepted, in MB; 0 accepts none."""
 
     @field_validator("phone_number_id")
     @classmethod
@@ -45,8 +45,8 @@ class WhatsAppAccount(ChannelAccount):
     @field_validator("verify_token")
     @classmethod
     def _cannot_be_guessed(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < LEAST_SECRET:
-            raise ValueError(f"it has at least {LEAST_SECRET} characters")
+        if value is not None and len(value.get_secret_value()) < MIN_SECRET_CHARS:
+            raise ValueError(f"it has at least {MIN_SECRET_CHARS} characters")
         return value
 
     @property

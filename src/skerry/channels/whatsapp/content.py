@@ -12,7 +12,7 @@ UNSUPPORTED: Final = "[A message of a kind that WhatsApp does not pass on to app
 
 
 class TextBody(Struct, frozen=True):
-    """Words."""
+    """The text of a message."""
 
     body: str = ""
 
@@ -28,7 +28,7 @@ class File(Struct, frozen=True):
 
 
 class Location(Struct, frozen=True):
-    """A place."""
+    """A geographic position."""
 
     latitude: float = 0.0
     longitude: float = 0.0
@@ -98,7 +98,7 @@ class Order(Struct, frozen=True):
 
 
 class MessageContent(Struct, frozen=True):
-    """Words or file of a message; `type` names the field that has them."""
+    """Text or file of a message; `type` names the field that has it."""
 
     type: str = ""
     text: TextBody | None = None

@@ -117,7 +117,7 @@ async def test_a_part_that_was_never_sent_is_absent_once_that_is_sure(rig: Rig) 
         await adapter.send(part("x"))
     with pytest.raises(PlatformError, match="not in its chat yet"):
         await adapter.settle(part("x"))
-    rig.clock.advance(module.SURE_MS)
+    rig.clock.advance(module.TEXT_SETTLED_MS)
     rig.server.say("a person writes")
     assert await rig.adapter().settle(part("x")) is Settlement.ABSENT
     rig.server.add(CHAT, "typed on the Mac", isFromMe=True)

@@ -389,6 +389,6 @@ async def test_pictures_go_within_a_message_and_other_files_to_no_group(tmp_path
             (picture,) = server.messages[0].body["attachments"]
             assert picture["contentUrl"] == "data:image/png;base64,iVBORw0KGgo="
             path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20_000))
-            with pytest.raises(DeliveryRefusedError, match="personal chats alone"):
+            with pytest.raises(DeliveryRefusedError, match="outside of personal chats"):
                 await adapter.send(with_file(path, ROOM, "image/png"))
         assert (len(server.messages), server.faults) == (1, [])

@@ -248,7 +248,7 @@ async def test_a_file_is_fetched_with_the_token_from_meta_alone() -> None:
             "http://[",
         ):
             server.file_root = elsewhere
-            with pytest.raises(MediaError, match="its address is none of Meta"):
+            with pytest.raises(MediaError, match="its address is not one of Meta"):
                 await adapter.fetch(file, 1000)
 
 
