@@ -38,11 +38,17 @@ def _entries(file: Path) -> Check:
     except sqlite3.Error:
         broken = []  # of an older version, for example, which a start migrates
     if not broken:
-        return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
+        return Check("database", Level.OK, f"{file} ({_size(file) // 1024} KiB)")
     message = f"corrupt: {broken[0].message}"
     if len(broken) > 1:
         message += f"; so are {len(broken) - 1} more"
     return Check("database", Level.FAILURE, f"{message}.", ENTRIES_REMEDY)
+
+
+def _size(file: Path) -> int:
+    """Returns the bytes of a database and of its write-ahead log, which may hold most rows."""
+    log = file.with_name(f"{file.name}-wal")
+    return file.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def recovered(state_dir: Path) -> Check:

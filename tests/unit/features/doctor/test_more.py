@@ -1,6 +1,7 @@
 """What `doctor` says of plugins, devices, the service, the log and exposure."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from skerry.features.doctor.state import database
 from skerry.features.service import systemd_unit
 from skerry.infra.log import KEEP_FILES, MAX_BYTES
 from skerry.ports.checks import Check, Level
-from skerry.store import DATABASE
+from skerry.store import DATABASE, open_store
 from tests.support.fake_gateway import TOKEN, fake_gateway
 
 
@@ -150,6 +151,16 @@ def test_a_log_that_grew_too_large_is_a_warning(tmp_path: Path) -> None:
     large.touch()
     os.truncate(large, (KEEP_FILES + 1) * MAX_BYTES + 1)
     assert safety.log(tmp_path).level is Level.WARNING
+
+
+async def test_the_size_of_a_database_includes_its_write_ahead_log(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE):
+        log = (tmp_path / f"{DATABASE}-wal").stat().st_size // 1024
+        check = database(tmp_path)
+    assert log > 100
+    size = re.search(r"\((\d+) KiB\)", check.message)
+    assert size is not None
+    assert int(size[1]) > log
 
 
 def test_a_database_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
