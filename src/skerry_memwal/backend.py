@@ -1,4 +1,4 @@
-"""Memory of the slot, for `/forget`, `skerry memory` and the page."""
+"""Memory backend of the plugin, for `/forget`, `skerry memory` and the page."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,7 +37,7 @@ class Backend:
         ]
 
     async def forget(self, agent: str, phrases: Sequence[str]) -> int:
-        """Erases the memories with one of the phrases, and the texts that wait to be sent.
+        """Erases the memories and the unsent texts that contain one of the phrases.
 
         Raises:
             MemoryBackendError: the server refused, or did not answer.
@@ -66,8 +66,8 @@ class Backend:
     async def every(self, agent: str, queries: Sequence[str] = ()) -> list[Recalled]:
         """Returns the memories of an agent, as far as recalls reach them.
 
-        In mode `e2e` they are listed. Otherwise a server returns the text of a memory only to a
-        query: first `queries`, then each new memory is a query, until none is new or all are known.
+        In mode `e2e` the server lists them. In mode `relayer` it returns a text only to a query:
+        the queries are `queries`, then each new memory, until none is new or all are known.
 
         Raises:
             MemoryBackendError: the server refused, or did not answer.
@@ -116,7 +116,7 @@ class Backend:
         )
         remedy = ""
         if not health.write_ready:
-            text += " It stores nothing at the moment."
+            text += " It accepts no new memories at the moment."
             remedy = "Check the server: skerry relayer doctor"
         if waiting:
             text += f" {waiting} texts wait to be sent."

@@ -23,10 +23,10 @@ from skerry_memwal.recall import PromptTexts
 from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import should_capture, stripped, units
 
-LEAST_CAPTURABLE: Final = 10
+MIN_CAPTURABLE: Final = 10
 """UTF-16 units; messages that are not longer after the removal of blocks are skipped."""
 COMMIT_SECONDS: Final = 30.0
-"""Time limit of the wait for the COMMIT of a run's end, which follows `agent_end`."""
+"""Time limit for the COMMIT of the end of a run, which follows `agent_end`."""
 PREPARE_SECONDS: Final = 5.0
 """Limit of the wait for the cursor when the plugin is loaded, which has ten seconds."""
 PAUSE_SECONDS: Final = 0.5
@@ -36,11 +36,11 @@ PAGE: Final = 200
 BATCH: Final = 20
 """Texts that are removed from the outbox at once; a kill before sends them again."""
 PROBE_SECONDS: Final = 15.0
-"""Between two requests to a server that does not answer."""
+"""Seconds between two requests to a server that does not answer."""
 _SAFE: Final = frozenset({Origin.OWNER, Origin.LOCAL, Origin.MEMORY, Origin.BOOT})
-"""Origins of texts after which an answer is still in the owner's and the model's words."""
+"""Origins of texts that leave an answer without words of other people."""
 _WAITS: Final = frozenset({401, 402, 403, 404, 408, 426})
-"""Refusals that a change of the configuration or the account ends; the text waits for it."""
+"""Statuses of refusals that a change of the configuration or account can end; the text waits."""
 
 
 class Capture:
@@ -59,19 +59,19 @@ class Capture:
         """False when the outbox is known to have nothing to send."""
 
     async def on_agent_end(self, event: AgentEnd) -> None:
-        """Lets the service look at a run that ended."""
+        """Wakes the service after a run has ended."""
         if event.success:
             self._wake.set()
 
     async def prepare(self) -> None:
         """Stores the cursor before a message is accepted, so that the first message is captured.
 
-        A slow disk must not prevent the loading of the plugin: the service does it then.
+        A slow disk must not prevent the loading of the plugin; the service then stores the cursor.
         """
         try:
             with anyio.move_on_after(PREPARE_SECONDS):
                 await self._begin()
-        except Exception:  # the service does it again; the tools work without it
+        except Exception:  # the service tries again; the tools work without the cursor
             self._relayer.logger.exception("memory-memwal: the cursor cannot be stored yet")
 
     async def run(self) -> None:
@@ -87,7 +87,7 @@ class Capture:
             self._relayer.logger.info("memory-memwal: stopped")
 
     async def _begin(self) -> int | None:
-        """Returns the cursor; None where nothing is captured."""
+        """Returns the cursor; None if nothing is captured."""
         if not self._relayer.options.auto_capture:
             await self._outbox.pause()
             return None
@@ -109,7 +109,7 @@ class Capture:
             )
 
     async def _watch(self) -> None:
-        """Looks whether a server that was left alone answers again."""
+        """Checks repeatedly whether a server that failed answers again."""
         while True:
             await anyio.sleep(PROBE_SECONDS)
             if self._relayer.is_resting:
@@ -127,9 +127,9 @@ class Capture:
                     await self._transcripts.wait(cursor)
 
     async def _collect(self, cursor: int) -> int:
-        """Writes all that is new into the outbox; returns the new cursor."""
+        """Writes the new messages into the outbox; returns the new cursor."""
         while rows := await self._transcripts.since(cursor, PAGE):
-            if len(rows) == PAGE:  # the last run may go on behind the limit
+            if len(rows) == PAGE:  # the last run may continue after the limit
                 rows = [row for row in rows if _run(row) != _run(rows[-1])] or rows
             letters = [letter for run in _runs(rows) if (letter := self._letter(run)) is not None]
             self._reach("memwal.collected")
@@ -140,16 +140,14 @@ class Capture:
         return cursor
 
     def _letter(self, run: Sequence[SpokenRow]) -> Letter | None:
-        """Returns the text to send of the messages of a run; None without one."""
+        """Returns the text to send for the messages of a run; None if there is none."""
         options = self._relayer.options
         messages = [row for row in capturable(run) if row.text][-options.capture_max_messages :]
         if not messages:
             return None
         agent = messages[-1].agent_id
         texts = [self._prompt_texts.unquoted(stripped(row.text)).strip() for row in messages]
-        captured = [
-            text for text in texts if units(text) > LEAST_CAPTURABLE and should_capture(text)
-        ]
+        captured = [text for text in texts if units(text) > MIN_CAPTURABLE and should_capture(text)]
         if not captured:
             self._relayer.logger.debug(
                 "memory-memwal: auto-capture skipped — no capturable content (agent: %s, %d"
@@ -168,9 +166,9 @@ class Capture:
         )
 
     async def _send(self) -> bool:
-        """Sends what waits, the oldest first; returns whether all of it was answered.
+        """Sends the waiting texts, the oldest first; returns whether all were answered.
 
-        The texts of an agent whose account is refused wait, and hold back no other agent's.
+        The texts of an agent whose account is refused wait; those of other agents are sent.
         """
         refused: set[str] = set()
         while self._has_waiting:
@@ -204,7 +202,7 @@ class Capture:
         return True
 
     async def _delivered(self, letter: Letter) -> MemWalError | None:
-        """Sends a text; returns None when it was answered, be it by a refusal for good."""
+        """Sends a text; returns None when it was stored, or refused permanently."""
         relayer = self._relayer
         self._reach("memwal.sending")
         try:

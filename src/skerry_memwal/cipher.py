@@ -20,7 +20,7 @@ MAGIC: Final = b"SKE2E1\n"
 _INFO: Final = "memwal/e2e/v1/"
 _NONCE: Final = 12
 _STEP: Final = 256
-"""Lengths are rounded up to a multiple of it, so that the server learns little of them."""
+"""Lengths are padded to a multiple of this, so that the server learns little about them."""
 _LENGTH: Final = 4
 
 
@@ -29,7 +29,7 @@ class Sealed(Struct, frozen=True, array_like=True):
 
     text: str
     space: str
-    """Model whose vector it is; see `skerry.sdk.embedding`."""
+    """Model of the vector; see `skerry.sdk.embedding`."""
     vector: bytes
     """Floats of 32 bits, little-endian."""
 
@@ -57,7 +57,7 @@ class Cipher:
         return MAGIC + nonce + self._key(namespace).encrypt(nonce, plain, self._bound(namespace))
 
     def decrypt(self, data: bytes, namespace: str) -> Sealed | None:
-        """Returns the memory; None where it was not encrypted with this key for this namespace."""
+        """Returns the memory; None if it was not encrypted with this key for this namespace."""
         nonce, body = data[len(MAGIC) : len(MAGIC) + _NONCE], data[len(MAGIC) + _NONCE :]
         if not data.startswith(MAGIC) or len(nonce) < _NONCE:
             return None

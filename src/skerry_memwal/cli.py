@@ -1,4 +1,4 @@
-"""Commands `skerry memwal ...`; each asks the running gateway."""
+"""Commands `skerry memwal ...`; each sends a request to the running gateway."""
 
 import json
 import sys
@@ -13,8 +13,8 @@ from skerry_memwal.options import PLUGIN
 MAX_LINES: Final = 100_000
 MAX_FILE: Final = 64 * 1024 * 1024
 _REMAINS: Final = {
-    "relayer": "A server gives texts only to queries; export on the server has all.",
-    "e2e": "The others were stored in mode relayer or with another key; export them with these.",
+    "relayer": "The server returns texts only to queries. An export on the server is complete.",
+    "e2e": "The others were stored in another mode or with another key: export with these.",
 }
 """Reason why an export lacks memories, by mode."""
 _STATS: Final = (
@@ -40,7 +40,9 @@ def add(parser: ArgumentParser) -> None:
 
     search = with_json(command("search", "print the memories nearest to a text, as JSON"))
     search.add_argument("query", metavar="QUERY")
-    search.add_argument("--limit", type=int, default=5, metavar="N", help="most memories (5)")
+    search.add_argument(
+        "--limit", type=int, default=5, metavar="N", help="maximum number of memories (5)"
+    )
     with_json(command("stats", "print the state of the server and the options"))
     with_json(command("status", "report problems of the memory, with remedies"))
     with_json(command("keys", "list the keys of agents, masked"))
@@ -49,7 +51,7 @@ def add(parser: ArgumentParser) -> None:
     forget = with_json(command("forget", "forget the memories with these words, or by id"))
     forget.add_argument("words", metavar="WORDS", nargs="?", default="")
     forget.add_argument("--id", action="append", default=[], metavar="ID", help="id of `search`")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     export = with_json(command("export", "write the memories of an agent as JSON lines"))
     export.add_argument("file", metavar="FILE", nargs="?", default="-", help="(default: stdout)")
     imported = with_json(command("import", "store the texts of JSON lines"))
@@ -121,7 +123,7 @@ async def _remember(call: CliCall) -> int:
 async def _forget(call: CliCall) -> int:
     arguments = call.arguments
     if not (arguments.words or arguments.id):
-        call.notice("error: name the words, or an id with --id.")
+        call.notice("error: nothing to forget. Name the words, or an id with --id.")
         return 2
     if not arguments.yes and not _confirmed(call, arguments.words or ", ".join(arguments.id)):
         return 1
@@ -141,7 +143,7 @@ def _confirmed(call: CliCall, subject: str) -> bool:
         message = "error: refusing to forget without confirmation: stdin is not a terminal."
         call.notice(f"{message} Pass --yes.")
         return False
-    return input(f"Forget {subject!r} for ever? [y/N] ").strip().lower() in {"y", "yes"}
+    return input(f"Forget {subject!r} permanently? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 async def _export(call: CliCall) -> int:
@@ -181,7 +183,7 @@ async def _import(call: CliCall) -> int:
     else:
         call.show(
             f"Accepted {len(texts)} text{'s' * (len(texts) != 1)}."
-            " A text that the memory has already is not stored again."
+            " A text that is in the memory already is not stored again."
         )
     return 0
 
@@ -191,7 +193,7 @@ def _texts(name: str) -> list[str]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is too large, or a line has no text.
+        ValueError: the file is too large, or a line has no text.
     """
     if name == "-":
         data = sys.stdin.read(MAX_FILE + 1)
@@ -205,7 +207,7 @@ def _texts(name: str) -> list[str]:
     for number, line in enumerate(lines, 1):
         row = json.loads(line) if line.strip() else {"text": ""}
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-            raise ValueError(f"line {number} is no JSON object with a text")  # noqa: TRY004 - of the file
+            raise ValueError(f"line {number} is not a JSON object with a text")  # noqa: TRY004 - of the file
         if row["text"].strip():
             texts.append(row["text"])
     return texts

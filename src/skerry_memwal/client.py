@@ -1,4 +1,4 @@
-"""Requests to a MemWal server: signed, within a limit of time and size, and read strictly."""
+"""Signed requests to a MemWal server, with limits of time and size and strict parsing."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ _LOCAL: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\])(?::(\d{1,
 _PORT: Final = "8000"
 """Port of `skerry relayer serve` without options."""
 MAX_REPLY: Final = 4 * 1024 * 1024
-"""Bytes of a reply."""
+"""Maximum size of a reply in bytes."""
 MAX_ANALYZE: Final = 65_536
-"""Bytes of a text to analyze; the server refuses a longer one."""
+"""Maximum size of a text to analyze, in bytes; the server refuses a longer text."""
 _MAX_ERROR: Final = 200
 _OK: Final = 200
 _MULTIPLE: Final = 300
@@ -56,7 +56,7 @@ class Recalled(Struct, frozen=True):
 
     @property
     def relevance(self) -> float:
-        """Returns 1 less the distance, between 0 and 1."""
+        """Returns 1 minus the distance, limited to [0, 1]."""
         return max(0.0, min(1.0, 1.0 - self.distance))
 
 
@@ -91,14 +91,14 @@ class _Config(Struct, frozen=True, rename="camel"):
 
 
 class Accepted(Struct, frozen=True):
-    """A text that the server took."""
+    """A text that the server accepted."""
 
     job_id: str
     status: str
 
 
 class Job(Struct, frozen=True):
-    """State of a text that the server took: running, uploaded, done or failed."""
+    """State of a text that the server accepted: running, uploaded, done or failed."""
 
     job_id: str
     status: str
@@ -116,7 +116,7 @@ class Stats(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """Number of memories that were forgotten."""
+    """Number of deleted memories."""
 
     deleted: int
 
@@ -160,13 +160,13 @@ class Client:
     async def analyze(
         self, text: str, namespace: str, *, occurred_at: str = "", key: str = ""
     ) -> Sequence[Fact]:
-        """Lets the server find facts in a text and store them; returns the facts.
+        """Makes the server extract facts from a text and store them; returns the facts.
 
         Args:
             text: At most `MAX_ANALYZE` bytes.
-            namespace: Where the facts are stored.
-            occurred_at: When it was said, so that "last Friday" has a date.
-            key: Two requests with one key store the facts once.
+            namespace: Namespace of the facts.
+            occurred_at: Time of the text, from which "last Friday" is resolved.
+            key: Idempotency key: two requests with one key store the facts once.
 
         Raises:
             MemWalError: the server refused, or did not answer.
@@ -190,7 +190,7 @@ class Client:
         return self._read(await self._signed("POST", "/api/remember", body), Accepted)
 
     async def job(self, job_id: str) -> Job:
-        """Returns the state of a text that the server took.
+        """Returns the state of a text that the server accepted.
 
         Raises:
             MemWalError: the server refused, or did not answer.
@@ -208,7 +208,7 @@ class Client:
         return self._read(reply, Stats)
 
     async def forget_namespace(self, namespace: str) -> int:
-        """Forgets all of a namespace; returns how many memories there were.
+        """Deletes all memories of a namespace; returns their number.
 
         Raises:
             MemWalError: the server refused, or did not answer.
@@ -217,7 +217,7 @@ class Client:
         return self._read(reply, Deleted).deleted
 
     async def forget(self, ids: Sequence[str]) -> int:
-        """Forgets single memories by their blobs; returns how many there were.
+        """Deletes single memories by their blob ids; returns the number of deleted memories.
 
         Raises:
             MemWalError: the server refused, did not answer, or cannot forget single memories.
@@ -226,14 +226,14 @@ class Client:
         return self._read(reply, Deleted).deleted
 
     async def check(self) -> None:
-        """Looks whether what this client needs besides the server is there; nothing, here.
+        """Checks the prerequisites of this client other than the server; this class has none.
 
         Raises:
-            MemWalError: it is not.
+            MemWalError: a prerequisite is missing.
         """
 
     async def every(self, namespace: str) -> Sequence[Recalled] | None:
-        """Returns all memories of a namespace; None where texts are given to queries only."""
+        """Returns all memories of a namespace; None if the server returns texts only to queries."""
         del namespace
         return None
 
@@ -252,7 +252,7 @@ class Client:
         return await self._send(method, path, body, headers)
 
     async def _package_id(self) -> str:
-        """Returns the package that certificates name; asked once."""
+        """Returns the package id for certificates; it is requested once."""
         if not self._package:
             reply = await self._send("GET", "/config", b"", {})
             self._package = self._read(reply, _Config).package_id
@@ -283,16 +283,16 @@ class Client:
             return decode(reply.body, type=kind)
         except msgspec.MsgspecError as error:
             raise MemWalError(
-                f"The MemWal server {self.url} answered something else: {error}",
+                f"The MemWal server {self.url} sent an invalid answer: {error}",
                 "Check serverUrl: the address must be that of a MemWal server.",
             ) from error
 
 
 def _start(url: str) -> str:
-    """Returns advice for a server that does not answer; one of this machine can be started."""
+    """Returns the remedy for a server that does not answer; a local server can be started."""
     local = _LOCAL.fullmatch(url)
     if local is None:
-        return f"Look whether it runs: curl {url}/health"
+        return f"Check whether it runs: curl {url}/health"
     port = "" if local[1] in {None, _PORT} else f" --port {local[1]}"
     return f"Start it: skerry relayer serve{port}"
 
@@ -310,7 +310,7 @@ def refusal(path: str, reply: Fetched) -> MemWalError:
     elif status == 426:  # noqa: PLR2004 - upgrade required
         remedy = "The server wants a newer client."
     elif status == 402:  # noqa: PLR2004 - payment required, which stands for the quota
-        remedy = "Forget memories, or raise the quota of the account."
+        remedy = "Delete memories, or raise the quota of the account."
     return MemWalError(
         message, remedy, status=status, retry=status == _TOO_MANY or status >= _SERVER
     )

@@ -20,11 +20,11 @@ _ORDER: Final = re.compile(
 
 
 MAX_CACHED: Final = 2_000
-"""Characters of a text whose result is kept: prompts have the same memories again and again."""
+"""Maximum length of a text whose result is cached: prompts repeat the same memories."""
 
 
 def is_injection(text: str) -> bool:
-    """Returns whether a text instructs a model; such a text is neither stored nor recalled."""
+    """Returns whether a text looks like an instruction to a model; it is not stored or recalled."""
     if not text:
         return False
     return _cached(text) if len(text) <= MAX_CACHED else _judged(text)

@@ -58,7 +58,7 @@ class Methods:
     async def search(self, params: Params, _: MethodCall) -> list[dict[str, Any]]:
         """Returns the memories nearest to a text, as they are stored."""
         if not params.query:
-            raise PluginError("Nothing is named to search for.", "Name a text as `query`.")
+            raise PluginError("The search has no query.", "Name a text as `query`.")
         client, namespace = self._of(params.agent)
         try:
             memories = await client.recall(params.query, params.limit, namespace)
@@ -74,7 +74,7 @@ class Methods:
         ]
 
     async def stats(self, params: Params, _: MethodCall) -> dict[str, Any]:
-        """Returns the state of the server and the options that hold for an agent."""
+        """Returns the state of the server and the options of an agent."""
         client, namespace = self._of(params.agent)
         options = self._relayer.options
         keys = options.keys_of(params.agent)
@@ -94,7 +94,7 @@ class Methods:
         }
 
     async def status(self, params: Params, _: MethodCall) -> dict[str, Any]:
-        """Returns whether the memory works, and what to do where it does not."""
+        """Returns whether the memory works, and the remedy if it does not."""
         state = await self._backend.status(params.agent)
         waiting, refused = await self._outbox.counts()
         return {
@@ -127,7 +127,7 @@ class Methods:
         ]
 
     async def export(self, params: Params, _: MethodCall) -> dict[str, Any]:
-        """Returns the memories of an agent, and how many there are by the server's count."""
+        """Returns the memories of an agent, and the number that the server reports."""
         client, namespace = self._of(params.agent)
         try:
             count = (await client.stats(namespace)).memory_count
@@ -160,10 +160,13 @@ class Methods:
         return {"jobId": accepted.job_id, "status": accepted.status, "namespace": namespace}
 
     async def forget(self, params: Params, _: MethodCall) -> dict[str, Any]:
-        """Forgets memories by words or by ids; returns how many there were."""
+        """Deletes memories by words or by ids; returns their number."""
         namespace = self._relayer.namespace(params.agent)
         if not (params.ids or params.phrases):
-            raise PluginError("Nothing is named to forget.", "Name words, or ids of `search`.")
+            raise PluginError(
+                "The request names nothing to forget.",
+                "Give words as `phrases`, or `ids` that `search` returned.",
+            )
         forgotten = await self._backend.remove(params.agent, params.ids)
         if params.phrases:
             try:

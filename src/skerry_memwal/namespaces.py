@@ -16,16 +16,16 @@ _SLUG: Final = 32
 
 
 def agent_of(session_key: str) -> str:
-    """Returns the agent that a session key names; `main` where it names none."""
+    """Returns the agent of a session key; `main` if the key has none."""
     match = _SESSION.match(session_key)
     return match[1] if match else MAIN
 
 
 def namespace_of(agent: str, default: str) -> str:
-    """Returns the namespace of an agent: `default` of the main one, else made of its name.
+    """Returns the namespace of an agent: `default` for the main agent, else derived from its name.
 
-    Names that differ in case only have one namespace. A name that is none of 1 to 64 letters,
-    digits, `_` and `-` becomes a short form with a hash.
+    Names that differ only in case share a namespace. A name that does not consist of 1 to 64
+    letters, digits, `_` and `-` is replaced by a short form with a hash.
     """
     name = unicodedata.normalize("NFKC", agent).strip()
     if name.lower() == MAIN:

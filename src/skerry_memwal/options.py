@@ -11,13 +11,13 @@ from skerry.sdk.errors import PluginError
 
 PLUGIN: Final = "memory-memwal"
 RECALL_SECONDS: Final = 3.0
-"""Limit of a recall where `requestTimeoutMs` is not set."""
+"""Time limit of a recall without `requestTimeoutMs`."""
 MAX_RECALL_SECONDS: Final = 9.0
-"""Limit of a recall in any case: the hook has ten seconds."""
+"""Upper bound of the time limit of a recall: the hook has ten seconds."""
 REQUEST_SECONDS: Final = 10.0
-"""Limit of other requests where `requestTimeoutMs` is not set."""
+"""Time limit of other requests without `requestTimeoutMs`."""
 MAX_SECONDS: Final = 30.0
-"""Limit of any request of a plugin."""
+"""Upper bound of the time limit of a request."""
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}")
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64}")
@@ -32,7 +32,7 @@ _MODES: Final = ("relayer", E2E)
 
 
 class Keys(Struct, frozen=True):
-    """A delegate key and the account that it belongs to."""
+    """A delegate key and its account."""
 
     private_key: str
     """64 hexadecimal digits."""
@@ -40,7 +40,7 @@ class Keys(Struct, frozen=True):
 
     @property
     def preview(self) -> str:
-        """Returns the first and the last four characters of the key, for people."""
+        """Returns the first and last four characters of the key, for display."""
         key = self.private_key
         return f"{key[:4]}...{key[-4:]}" if len(key) > 8 else "****"  # noqa: PLR2004 - twice four
 
@@ -79,10 +79,10 @@ class Options(Struct, frozen=True):
 
 
 def parse(config: object, environ: Mapping[str, str] = os.environ) -> Options:
-    """Returns the options of a configuration, `${NAME}` in its texts replaced from `environ`.
+    """Returns the options of a configuration; replaces `${NAME}` in its texts from `environ`.
 
     Raises:
-        PluginError: a variable is not set, or a value is wrong; the message names every one.
+        PluginError: a variable is not set, or values are wrong; the message names all of them.
     """
     if not isinstance(config, Mapping) or not config:
         raise PluginError(
@@ -149,7 +149,7 @@ def _variable(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _agents(value: object, checked: Mapping[str, Any], faults: list[str]) -> dict[str, Keys]:
-    """Returns the keys of agents; a part that is missing is that of the plugin."""
+    """Returns the keys of agents; a missing part is taken from the options of the plugin."""
     if not isinstance(value, Mapping):
         faults.append("  - agents: must be an object")
         return {}

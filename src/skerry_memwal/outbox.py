@@ -1,4 +1,4 @@
-"""Tables of the plugin: positions in the transcripts, and texts that wait to be sent."""
+"""Tables of the plugin: the position in the transcripts, and the unsent texts."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -26,7 +26,7 @@ STEPS: Final = (
 
 
 class Letter(Struct, frozen=True):
-    """A text that is to be sent until it was answered."""
+    """A text that is sent until the server has answered."""
 
     agent: str
     namespace: str
@@ -45,12 +45,12 @@ class Outbox:
         self._database = database
 
     async def cursor(self) -> int | None:
-        """Returns how far the transcripts were read; None where they never were."""
+        """Returns the position up to which transcripts were read; None before the first read."""
         row = await self._database.read(lambda reader: reader.one("SELECT serial FROM place"))
         return None if row is None else int(row[0])
 
     async def write(self, cursor: int, letters: Sequence[Letter]) -> None:
-        """Stores the texts and how far was read, both or neither."""
+        """Stores the texts and the position in one transaction."""
 
         def work(unit: Unit) -> None:
             unit.executemany(
@@ -70,11 +70,11 @@ class Outbox:
         await self._database.write(work)
 
     async def pause(self) -> None:
-        """Deletes the positions: messages from now on are not captured later."""
+        """Deletes the position, so that messages from now on are not captured later."""
         await self._database.write(lambda unit: unit.execute("DELETE FROM place"))
 
     async def waiting(self, limit: int, excluded: Collection[str] = ()) -> list[Letter]:
-        """Returns the oldest texts that wait, without those of the excluded agents."""
+        """Returns the oldest unsent texts, without those of the excluded agents."""
         agents = tuple(excluded) or ("",)
 
         def work(reader: Reader) -> list[Letter]:
@@ -98,7 +98,7 @@ class Outbox:
         )
 
     async def refuse(self, letter: Letter, reason: str) -> None:
-        """Keeps a text that the server refused for good, with the reason."""
+        """Marks a text as refused permanently, with the reason."""
         await self._database.write(
             lambda unit: unit.execute(
                 "UPDATE outbox SET refused = ? WHERE id = ?", (reason, letter.id)
@@ -106,7 +106,7 @@ class Outbox:
         )
 
     async def counts(self) -> tuple[int, int]:
-        """Returns how many texts wait, and how many were refused."""
+        """Returns the numbers of unsent and of refused texts."""
 
         def work(reader: Reader) -> tuple[int, int]:
             ((waiting, refused),) = reader.all(
@@ -118,7 +118,7 @@ class Outbox:
         return await self._database.read(work)
 
     async def forget(self, agent: str, redaction: Redaction) -> int:
-        """Removes the texts of an agent that have one of the phrases; returns how many."""
+        """Removes the texts of an agent that contain one of the phrases; returns their number."""
 
         def work(unit: Unit) -> int:
             ids = [

@@ -17,7 +17,7 @@ def register(api: PluginApi) -> None:
     """Registers the parts of the plugin.
 
     Raises:
-        PluginError: the options are wrong.
+        PluginError: the options are invalid.
     """
     options = parse(api.config)
     relayer, prompt_texts = Relayer(api, options), PromptTexts()

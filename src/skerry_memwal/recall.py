@@ -12,12 +12,12 @@ from skerry_memwal.client import MemWalError, Recalled
 from skerry_memwal.injection import is_injection
 from skerry_memwal.namespaces import agent_of
 from skerry_memwal.relayer import Relayer
-from skerry_memwal.texts import LEAST_PROMPT, block, instruction, units
+from skerry_memwal.texts import MIN_PROMPT, block, instruction, units
 
 MAX_QUERY: Final = 8_000
-"""Characters of a prompt in the query."""
+"""Maximum length of a query, which is the beginning of the prompt, in characters."""
 MAX_TEXTS: Final = 500
-"""Number of the latest texts of prompts that are stored, to recognise quotes of them."""
+"""Number of stored texts of the latest prompts, by which quotes are recognised."""
 
 
 class PromptTexts:
@@ -50,7 +50,7 @@ class Recall:
         self._prompt_texts = prompt_texts
 
     async def handle(self, draft: PromptDraft) -> PromptChange | None:
-        """Returns the memories and the namespace; the namespace also without memories."""
+        """Returns the memories and the namespace for the prompt; at least the namespace."""
         if not is_open(draft.context):
             return None
         agent = agent_of(draft.context.session_key)
@@ -70,7 +70,7 @@ class Recall:
 
     async def _memories(self, draft: PromptDraft, agent: str, namespace: str) -> list[str]:
         relayer, options = self._relayer, self._relayer.options
-        if units(draft.prompt) < LEAST_PROMPT or not options.auto_recall or relayer.is_resting:
+        if units(draft.prompt) < MIN_PROMPT or not options.auto_recall or relayer.is_resting:
             return []
         try:
             memories = await self._recalled(draft.prompt[:MAX_QUERY], agent, namespace)
@@ -108,7 +108,7 @@ def is_open(context: RunContext) -> bool:
 
 
 def relevant(memories: Sequence[Recalled], min_relevance: float, limit: int) -> list[str]:
-    """Returns the texts of enough relevance without instructions to the model, nearest first."""
+    """Returns the relevant texts that contain no instructions to a model, nearest first."""
     selected = [
         memory
         for memory in sorted(memories, key=lambda memory: memory.distance)
@@ -118,7 +118,7 @@ def relevant(memories: Sequence[Recalled], min_relevance: float, limit: int) -> 
 
 
 def _fitting(memories: list[str], max_bytes: int) -> str:
-    """Returns the block with as many memories as fit; removes the others from the list."""
+    """Returns the block with the memories that fit; removes the others from the list."""
     while memories:
         text = block(memories)
         if len(text.encode()) <= max_bytes:

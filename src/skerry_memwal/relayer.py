@@ -1,4 +1,4 @@
-"""The server as the parts of the plugin see it: a client for each agent, and whether it answers."""
+"""The MemWal server: a client for each agent, and whether the server answers."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from skerry_memwal.options import E2E, Keys, Options
 from skerry_memwal.signing import Signer
 
 MAX_FAILURES: Final = 3
-"""Failures in a row after which the server is left alone until the service reached it again."""
+"""Consecutive failures after which no prompt waits for the server until it answers again."""
 
 
 class Relayer:
@@ -28,7 +28,7 @@ class Relayer:
 
     @property
     def is_resting(self) -> bool:
-        """Returns whether the server failed so often that prompts do not wait for it."""
+        """Returns whether the server failed so often that prompts no longer wait for it."""
         return self._failures >= MAX_FAILURES
 
     def client(self, agent: str) -> Client:
@@ -47,7 +47,7 @@ class Relayer:
         return client
 
     def _sealed(self, client: Client, keys: Keys, agent: str) -> Client:
-        # Imported here: the mode is rare.
+        # Imported here: few installations use this mode.
         from skerry_memwal.cipher import Cipher  # noqa: PLC0415 - as above
         from skerry_memwal.sealed import SealedClient  # noqa: PLC0415 - as above
 
@@ -59,17 +59,17 @@ class Relayer:
         return namespace_of(agent, self.options.default_namespace)
 
     def answered(self) -> None:
-        """Notes that the server answered."""
+        """Records that the server answered."""
         self._failures, self.error = 0, ""
 
     def failed(self, error: MemWalError) -> None:
-        """Notes that a request failed; an answer that refuses shows that the server is there."""
+        """Records that a request failed; a refusal shows that the server works."""
         self.error = str(error)
         if error.retry:
             self._failures += 1
 
     async def probe(self) -> Health | None:
-        """Asks for the state of the server; returns None where it does not answer."""
+        """Requests the state of the server; returns None if it does not answer."""
         try:
             health = await self.client("main").health()
         except MemWalError as error:

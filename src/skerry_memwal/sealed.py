@@ -1,6 +1,6 @@
 """Client in mode `e2e`: encrypts and embeds texts in the gateway; the server gets no plain text.
 
-It sends no certificate either, so that the server cannot open memories of the mode `relayer`.
+It sends no certificate, so that the server cannot open memories of the mode `relayer`.
 """
 
 import re
@@ -23,7 +23,7 @@ from skerry_memwal.cipher import Cipher, Sealed
 from skerry_memwal.client import Accepted, Client, Fact, MemWalError, Recalled
 
 WIDTH: Final = 1536
-"""Numbers of a vector on the wire; a shorter one is padded with zeros."""
+"""Length of a vector in requests; a shorter vector is padded with zeros."""
 MAX_HITS: Final = 100
 """Maximum number of hits of one request."""
 MAX_CHARACTERS: Final = 1000
@@ -34,13 +34,13 @@ PAGE: Final = 500
 MAX_PAGES: Final = 200
 """Limit on the pages of the list of memories."""
 AT_ONCE: Final = 4
-"""Blobs that are fetched at the same time."""
-_WIDER: Final = 4
-"""Requested hits for each result: hits of the mode `relayer` are dropped."""
+"""Maximum number of concurrent fetches of blobs."""
+_CANDIDATES_PER_HIT: Final = 4
+"""Factor of requested hits to results, because hits of the mode `relayer` are dropped."""
 COMPARED: Final = 8
-"""Memories that a new fact is compared with."""
+"""Number of memories with which a new fact is compared."""
 _FLOAT: Final = 4
-_SAME: Final = 0.35
+_MAX_DISTANCE: Final = 0.35
 """Distance up to which a memory is compared with a new fact word by word."""
 _MISSING: Final = 404
 _NUMBERED: Final = re.compile(r"^\d+\. ", re.MULTILINE)
@@ -79,8 +79,8 @@ class SealedClient(Client):
     Args:
         plain: Client of the mode `relayer` with the same account, whose connection is used.
         cipher: Encrypts with the key of the account.
-        embeddings: Embeds, on this machine.
-        agent: Agent whose embedding model is asked.
+        embeddings: Embeds texts on this machine.
+        agent: Agent whose embedding model is used.
 
     """
 
@@ -93,13 +93,15 @@ class SealedClient(Client):
     async def recall(self, query: str, limit: int, namespace: str) -> Sequence[Recalled]:
         """Returns the memories nearest to a text, the nearest first.
 
-        The order of the server decides which are looked at; the distance is computed here.
+        The server selects the candidates; the distances are computed here.
 
         Raises:
             MemWalError: the server refused or did not answer, or the text is not embedded.
         """
         embedded_query = await self._embedded([query], is_query=True)
-        hits = await self._near(embedded_query, min(MAX_HITS, limit * _WIDER), namespace)
+        hits = await self._near(
+            embedded_query, min(MAX_HITS, limit * _CANDIDATES_PER_HIT), namespace
+        )
         memories: list[Recalled] = []
         for start in range(0, len(hits), limit):
             if len(memories) >= limit:
@@ -110,9 +112,9 @@ class SealedClient(Client):
     async def analyze(
         self, text: str, namespace: str, *, occurred_at: str = "", key: str = ""
     ) -> Sequence[Fact]:
-        """Stores the facts in a text that are not known yet; they are found by rules, here.
+        """Extracts facts from a text by rules, in this process, and stores the new ones.
 
-        A text that is sent again stores nothing twice, since its facts are known then.
+        A repeated text stores nothing, because its facts are in the memory already.
 
         Raises:
             MemWalError: the server refused or did not answer, or the text is not embedded.
@@ -126,7 +128,7 @@ class SealedClient(Client):
         return stored
 
     async def remember(self, text: str, namespace: str, key: str = "") -> Accepted:
-        """Stores a text as it is, unless it is known.
+        """Stores a text unchanged, unless the memory has it already.
 
         Raises:
             MemWalError: the server refused or did not answer, or the text is not embedded.
@@ -136,10 +138,10 @@ class SealedClient(Client):
         return Accepted(blob_id, "done")
 
     async def check(self) -> None:
-        """Looks whether there is an embedding model.
+        """Checks that a local embedding model answers.
 
         Raises:
-            MemWalError: there is none on this machine, or it does not answer.
+            MemWalError: this machine has none, or it does not answer.
         """
         await self._embedded(["check"], is_query=True)
 
@@ -173,7 +175,7 @@ class SealedClient(Client):
         """Returns the id of the memory with this text, and whether it was stored now."""
         embedded = await self._embedded([text])
         near = await self._near(embedded, COMPARED, namespace)
-        near, words = [hit for hit in near if hit.distance <= _SAME], folded(text)
+        near, words = [hit for hit in near if hit.distance <= _MAX_DISTANCE], folded(text)
         for memory in await self._opened(near, namespace):
             if folded(memory.text) == words:
                 return memory.blob_id, False
@@ -182,7 +184,7 @@ class SealedClient(Client):
         data = self._cipher.encrypt(sealed, namespace)
         fields = {
             "encrypted_data": b64encode(data).decode(),
-            "vector": _wide(vector),
+            "vector": _padded(vector),
             "namespace": namespace,
         }
         reply = await self._signed("POST", "/api/remember/manual", fields)
@@ -190,7 +192,7 @@ class SealedClient(Client):
 
     async def _near(self, embedded_query: Embedded, limit: int, namespace: str) -> list[_Hit]:
         (vector,) = embedded_query.vectors
-        fields = {"vector": _wide(vector), "limit": limit, "namespace": namespace}
+        fields = {"vector": _padded(vector), "limit": limit, "namespace": namespace}
         hits = self._read(await self._signed("POST", "/api/recall/manual", fields), _Hits).results
         return list({hit.blob_id: hit for hit in hits}.values())[:limit]
 
@@ -248,7 +250,7 @@ class SealedClient(Client):
         )
 
     async def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Embedded:
-        """Returns the vectors of texts, by a local model.
+        """Returns the vectors of texts, computed by a local model.
 
         Raises:
             MemWalError: there is no such model, or it does not answer.
@@ -279,7 +281,7 @@ class SealedClient(Client):
         return await super()._signed(method, path, fields, seal=False)
 
 
-def _wide(vector: Sequence[float]) -> list[float]:
+def _padded(vector: Sequence[float]) -> list[float]:
     return [*vector, *([0.0] * (WIDTH - len(vector)))]
 
 

@@ -27,7 +27,7 @@ except ImportError as missing:
 SESSION_MINUTES: Final = 5
 _SESSION_MS: Final = SESSION_MINUTES * 60_000
 _EARLY_MS: Final = 30_000
-"""Milliseconds before its end at which a certificate is made anew."""
+"""Milliseconds before the expiry at which a certificate is replaced."""
 _ED25519: Final = b"\x00"
 """Flag of the signature scheme."""
 _INTENT: Final = b"\x03\x00\x00"
@@ -53,7 +53,7 @@ class Signer:
         self._account_id = account_id
         self._now_ms = now_ms
         self._session = ("", "", 0)
-        """Package, certificate, and when it ends."""
+        """Package, certificate, and time of its expiry."""
 
     @property
     def address(self) -> str:
@@ -86,7 +86,7 @@ class Signer:
         }
 
     def session(self, package_id: str) -> str:
-        """Returns the certificate for the header `x-seal-session`; one is used for minutes."""
+        """Returns the certificate for the header `x-seal-session`; it is reused for minutes."""
         package, certificate, until = self._session
         now = self._now_ms()
         if package != package_id or now >= until - _EARLY_MS:
@@ -95,7 +95,7 @@ class Signer:
         return certificate
 
     def certificate(self, package_id: str, created_ms: int, seed: bytes) -> str:
-        """Returns a certificate that begins at `created_ms`, for the session key of `seed`."""
+        """Returns a certificate that is valid from `created_ms`, for the session key of `seed`."""
         public, _ = crypto_sign_seed_keypair(seed)
         signed = self._signature(_digest(_personal(package_id, created_ms, public)))
         fields = {
@@ -116,7 +116,7 @@ class Signer:
 def canonical(
     timestamp: str, method: str, path: str, body: bytes, nonce: str, account_id: str
 ) -> bytes:
-    """Returns the bytes that a request is signed over."""
+    """Returns the bytes of a request that are signed."""
     digest = hashlib.sha256(body).hexdigest()
     return f"{timestamp}.{method}.{path}.{digest}.{nonce}.{account_id}".encode()
 
@@ -130,7 +130,7 @@ def _personal(package_id: str, created_ms: int, public: bytes) -> bytes:
 
 
 def _digest(message: bytes) -> bytes:
-    """Returns the hash that is signed of a personal message."""
+    """Returns the hash of a personal message, which is signed."""
     length, prefix = len(message), b""
     while length > 0x7F:  # noqa: PLR2004 - seven bits a byte (ULEB128)
         prefix += bytes((length & 0x7F | 0x80,))
@@ -140,7 +140,7 @@ def _digest(message: bytes) -> bytes:
 
 
 def _bech32(prefix: str, data: bytes) -> str:
-    """Returns the text of bytes with a checksum (BIP 173)."""
+    """Returns bytes as bech32 text with a checksum (BIP 173)."""
     bits = int.from_bytes(data, "big") << (-len(data) * 8 % 5)
     count = -(-len(data) * 8 // 5)
     digits = [bits >> 5 * (count - 1 - position) & 31 for position in range(count)]

@@ -9,10 +9,10 @@ from typing import Final
 
 from skerry_memwal.injection import is_injection
 
-LEAST_PROMPT: Final = 10
-"""UTF-16 units; a shorter prompt recalls nothing."""
-LEAST_CAPTURED: Final = 30
-"""UTF-16 units; a shorter message is not captured."""
+MIN_PROMPT: Final = 10
+"""Minimum length of a prompt for a recall, in UTF-16 units."""
+MIN_CAPTURED: Final = 30
+"""Minimum length of a captured message, in UTF-16 units."""
 MAX_EMOJI: Final = 3
 _HEAD: Final = (
     "<memwal-memories>",
@@ -40,7 +40,7 @@ _TRIGGERS: Final = re.compile(
 
 
 def units(text: str) -> int:
-    """Returns the length in UTF-16 units, as the limits of the reference count."""
+    """Returns the length in UTF-16 units, in which the reference states its limits."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -97,7 +97,7 @@ def should_capture(text: str) -> bool:
     trimmed = text.strip()
     if is_injection(text) or (trimmed.startswith("<") and "</" in trimmed):
         return False
-    if units(trimmed) < LEAST_CAPTURED:
+    if units(trimmed) < MIN_CAPTURED:
         return False
     if _TRIGGERS.search(trimmed):
         return True

@@ -1,7 +1,7 @@
 """Tools `memory_search` and `memory_store` (seed 001, "Tools").
 
-They are offered only where `tools.allow` of the agent names them, in conversations of the owner
-alone. The namespace is that of the conversation: a call that names another one is refused.
+They are offered only if `tools.allow` of the agent names them, in conversations with the owner
+only. Calls use the namespace of the conversation; a call that names another is refused.
 """
 
 from typing import Annotated, Any, ClassVar, Final, TypeVar
@@ -17,10 +17,10 @@ from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import escaped
 
 P = TypeVar("P")
-LEAST_STORED: Final = 3
-"""Characters; a shorter text is refused."""
+MIN_STORED_CHARS: Final = 3
+"""Minimum length of a text to store, in characters."""
 MAX_STORED_CHARS: Final = 20_000
-"""Characters of a text to store."""
+"""Maximum length of a text to store, in characters."""
 MAX_HITS: Final = 50
 SHOWN_FACTS: Final = 3
 _ELSEWHERE: Final = "the namespace {requested!r} is not that of this conversation, which is {own!r}"
@@ -70,7 +70,7 @@ class _Tool:
         self._relayer = relayer
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the owner alone takes part in the conversation."""
+        """Returns whether the owner is the only person in the conversation."""
         return caller.is_private and caller.chat is PeerKind.DIRECT
 
     def _namespace(self, context: ToolContext, requested: str | None) -> tuple[str, str]:
@@ -101,7 +101,7 @@ class MemorySearch(_Tool):
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the memories with their relevance; a failure is a text as well."""
+        """Returns the memories with their relevance; a failure is returned as text too."""
         params = _checked(arguments, SearchParams)
         try:
             agent, namespace = self._namespace(context, params.namespace)
@@ -127,7 +127,7 @@ class MemorySearch(_Tool):
 
 
 class MemoryStore(_Tool):
-    """Stores facts that the server finds in a text."""
+    """Stores facts that the server extracts from a text."""
 
     verb: ClassVar = Verb.NOTE
     spec: ClassVar = ToolSpec(
@@ -137,13 +137,13 @@ class MemoryStore(_Tool):
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the number of facts and the first of them; a failure is a text as well."""
+        """Returns the number of facts and the first of them; a failure is returned as text too."""
         params = _checked(arguments, StoreParams)
         text = params.text.strip()
         if is_injection(params.text):
             message = "Cannot store text containing disallowed patterns."
             return _failed(message, "injection_rejected")
-        if len(text) < LEAST_STORED:
+        if len(text) < MIN_STORED_CHARS:
             return _failed("Cannot store empty or very short text.", "text_too_short")
         if refusal := may(context, self.verb):
             return _failed(f"Failed to store memory: {refusal}", refusal)
@@ -172,7 +172,7 @@ def _checked(arguments: dict[str, Any], kind: type[P]) -> P:
     """Returns the parameters of a call.
 
     Raises:
-        ToolError: they do not fit.
+        ToolError: the arguments are invalid.
     """
     try:
         return convert(arguments, kind)

@@ -65,7 +65,7 @@ _ALLOWED_HEADERS: Final = (
 
 
 def make_app(relayer: Relayer) -> Starlette:
-    """Returns the application that answers for `relayer`."""
+    """Returns the application that serves `relayer`."""
     routes = [
         *(_route(method, path, _open(relayer, path, answer)) for method, path, answer in OPEN),
         *(_route(method, path, _signed(relayer, path, answer)) for method, path, answer in SIGNED),
@@ -119,7 +119,7 @@ def _signed(
 
 
 def _limited(relayer: Relayer, admitted: Admitted, request: Request) -> Response | None:
-    """Returns the 429 of a caller that exceeds a limit, or None."""
+    """Returns the response 429 if the caller exceeds a limit, else None."""
     caller, weight = admitted.caller, weight_of(request.url.path)
     over = relayer.limits.charge(caller.public_key, caller.owner, weight, relayer.clock())
     if over is None:

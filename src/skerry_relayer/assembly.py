@@ -1,4 +1,4 @@
-"""Puts the parts of a relayer's memory together."""
+"""Constructs the parts of a relayer's memory."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -48,15 +48,15 @@ class MemoryOptions:
     key_server: Path | None = None
     """Socket of a key server that runs elsewhere; None starts one."""
     database: str = ""
-    """`postgresql://...`; empty is a file of SQLite in the folder, which one relayer uses."""
+    """`postgresql://...`; empty for an SQLite file in the folder, for one relayer only."""
     blobs: str = ""
-    """`s3://bucket/prefix` or `walrus+https://...`; empty is a folder."""
+    """`s3://bucket/prefix` or `walrus+https://...`; empty for a folder."""
     model: str = MODEL
     embedder: Embedder | None = None
     """Embedder that replaces the model `model`."""
     quota_bytes: int = QUOTA_BYTES
     reach: Callable[[str], None] = lambda _: None
-    """Called at named points, at which tests kill the process."""
+    """Called at named points at which tests kill the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class RunningMemory:
 
 
 def _begin(unit: Unit) -> None:
-    """Takes over jobs and blobs without a row from an earlier process of the only node."""
+    """Takes over jobs and blobs without a row that an earlier process of the only node left."""
     job_rows.release_all(unit)
     index.doom_unwritten(unit, now_ms() + 1)
 
 
 @asynccontextmanager
 async def opened(options: MemoryOptions) -> AsyncGenerator[RunningMemory]:
-    """Runs the memory of a folder for the block, with its key server and its model.
+    """Runs the memory of a folder inside the block, with its key server and its model.
 
     Raises:
         DownError: the key server does not answer.
@@ -102,7 +102,7 @@ async def opened(options: MemoryOptions) -> AsyncGenerator[RunningMemory]:
 async def opened_database(
     stack: AsyncExitStack, folders: Folders, address: str
 ) -> "tuple[Database, NearestInMemory | NearestInPostgres]":
-    """Returns the database of an address, a file for the empty one, and its vector search."""
+    """Returns the database of an address, which is a file if empty, and its vector search."""
     if not address:
         path = folders.database / DATABASE
         database = await stack.enter_async_context(SqliteDatabase(path, steps(SQLITE)))
@@ -138,7 +138,7 @@ async def _blobs(
 async def opened_blobs(
     stack: AsyncExitStack, folders: Folders, location: str, database: Database
 ) -> BlobStore:
-    """Returns the store of a location: a folder for the empty one, else a bucket or a network."""
+    """Returns the blob store of a location: a folder if empty, else a bucket or a network."""
     if not location:
         return FolderBlobs(folders.blobs)
     if location.startswith("walrus+"):

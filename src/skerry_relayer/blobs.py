@@ -1,4 +1,4 @@
-"""Blobs: the ciphertext of one memory with a header that suffices to build its index row anew."""
+"""Blobs: the ciphertext of one memory, with a header from which its index row can be rebuilt."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from skerry_relayer.sqlite_files import PRIVATE, private_folder
 
 MAGIC: Final = b"SKRB1\n"
 HEAD_BYTES: Final = 64 * 1024
-"""Bytes of a file that hold its wrap and its header, at most."""
+"""Maximum size of the wrap and the header at the beginning of a file, in bytes."""
 _LENGTH: Final = 4
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _OWNER: Final = re.compile(r"0x[0-9a-f]{64}")
@@ -28,7 +28,7 @@ class BlobError(ValueError):
 
 
 class Wrap(msgspec.Struct, frozen=True, array_like=True):
-    """Key of a blob, wrapped to a key of the owner; `rewrap` replaces it and nothing else."""
+    """Key of a blob, wrapped to a key of the owner; `rewrap` replaces only this."""
 
     generation: int
     wrapped: bytes
@@ -47,7 +47,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     agent_id: str | None = None
     package_id: str | None = None
     vector: bytes = b""
-    """Encrypted vector of a memory whose text the client encrypted; else the body has it."""
+    """Encrypted vector if the client encrypted the text; otherwise the body contains the vector."""
     manual: bool = False
     """True when the client encrypted the body."""
 
@@ -75,7 +75,7 @@ def encoded(header: Header) -> bytes:
 
 
 def packed(blob: Blob) -> bytes:
-    """Returns the bytes of its file."""
+    """Returns a blob as the bytes of its file."""
     wrap = msgspec.msgpack.encode(blob.wrap)
     return MAGIC + len(wrap).to_bytes(_LENGTH, "big") + wrap + _core(blob.head, blob.body)
 
@@ -135,7 +135,7 @@ class BlobStore(Protocol):
     """Files of blobs by owner and id. A failed operation raises `OSError`."""
 
     async def put(self, owner: str, blob_id: str, data: bytes) -> None:
-        """Stores a file durably; replaces one with the same id."""
+        """Stores a file durably; replaces a file with the same id."""
         ...
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:

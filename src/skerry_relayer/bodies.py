@@ -11,16 +11,16 @@ from .errors import ForbiddenError, RefusedError
 from .ports import WIDTH, Caller, Query, Sort, Weights
 
 MAX_TEXT: Final = 1_048_576
-"""UTF-8 bytes of a text to remember."""
+"""Maximum size of a text to remember, in UTF-8 bytes."""
 
 MAX_ANALYZED: Final = 65_536
-"""UTF-8 bytes of a text to analyze or embed, and of a question."""
+"""Maximum size of a text to analyze or embed, and of a question, in UTF-8 bytes."""
 
 MAX_NAMESPACE: Final = 255
 MAX_ITEMS: Final = 20
 MAX_HITS: Final = 100
 MAX_WEIGHT: Final = 100.0
-_LEAST_HALF_LIFE: Final = 1e-6
+_MIN_HALF_LIFE: Final = 1e-6
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ def parse(request: Request, body: bytes, kind: type[T]) -> T:
 
 
 def text(value: str, name: str, max_bytes: int = MAX_TEXT) -> str:
-    """Returns a text that is not blank and has at most `most` bytes."""
+    """Returns a text that is not blank and has at most `max_bytes` bytes."""
     if not value.strip():
         raise RefusedError(f"{name} cannot be empty")
     if size(value) > max_bytes:
@@ -166,7 +166,7 @@ def text(value: str, name: str, max_bytes: int = MAX_TEXT) -> str:
 
 
 def size(value: str) -> int:
-    """Returns the bytes of a text in UTF-8."""
+    """Returns the size of a text in UTF-8 bytes."""
     return len(value.encode())
 
 
@@ -212,7 +212,7 @@ def vector(values: list[float]) -> tuple[float, ...]:
 
 
 def weights(body: WeightsBody | None) -> Weights:
-    """Returns the weights of a question. Raises `RefusedError` that names the field."""
+    """Returns the weights of a question. Raises `RefusedError` that names an invalid field."""
     if body is None:
         return Weights()
     named = {
@@ -224,7 +224,7 @@ def weights(body: WeightsBody | None) -> Weights:
         if not (math.isfinite(value) and 0 <= value <= MAX_WEIGHT):
             raise RefusedError(f"scoring_weights.{name} must be a number from 0 to 100")
     days = body.recency_half_life_days
-    if not math.isfinite(days) or (body.recency > 0 and days < _LEAST_HALF_LIFE):
+    if not math.isfinite(days) or (body.recency > 0 and days < _MIN_HALF_LIFE):
         raise RefusedError("scoring_weights.recency_half_life_days must be at least 0.000001")
     return Weights(body.semantic, body.recency, days, body.importance)
 

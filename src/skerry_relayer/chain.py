@@ -5,10 +5,10 @@ from typing import Any, Final
 import msgspec
 
 MAX_BYTES: Final = 65_536
-"""Longest body of a Sui read."""
+"""Maximum size of a request body in bytes."""
 
 MAX_OBJECTS: Final = 50
-"""Ids in one `sui_multiGetObjects`, as on Sui."""
+"""Maximum number of ids in one `sui_multiGetObjects`, as on Sui."""
 
 
 _DIGEST: Final = "1" * 32

@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the text of an error; of a group, which tasks end with, that of its first error.
+    """Returns the text of an error; for an exception group that of its first error.
 
-    Raises the error when it is none that a command may end with.
+    Raises the error again if it is not an expected failure of a command.
     """
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
@@ -102,26 +102,32 @@ def make_parser() -> ArgumentParser:
     key_server.add_argument(
         "--socket", type=Path, metavar="PATH", help="its socket (default: in the folder of keys)"
     )
-    _upkeep(add)
+    _maintenance_commands(add)
     _keys(_group(add("key", help="add, list and revoke the keys of an account")))
     return parser
 
 
-def _upkeep(add: Callable[..., ArgumentParser]) -> None:
+def _maintenance_commands(add: Callable[..., ArgumentParser]) -> None:
     rewrapped = _command(
-        add("rewrap", help="draw new keys for owners and destroy the old ones"),
+        add("rewrap", help="generate new keys for owners and destroy the old ones"),
         _lazy("rewrap"),
     )
     rewrapped.add_argument("--database", metavar="URL", help="as for `serve` (default: the file)")
-    copied = _command(add("backup", help="copy the folder, while it serves or not"), _lazy("copy"))
-    copied.add_argument("target", type=Path, metavar="FOLDER", help="a new folder")
+    copied = _command(
+        add("backup", help="copy the folder; the relayer may run meanwhile"), _lazy("copy")
+    )
+    copied.add_argument(
+        "target", type=Path, metavar="FOLDER", help="folder of the copy, which must not exist yet"
+    )
     copied.add_argument(
         "--without-keys",
         action="store_true",
         help="copy no keys; without keys the copy cannot be decrypted",
     )
-    examined = _command(add("doctor", help="examine the folder"), _lazy("doctor"))
-    examined.add_argument("--deep", action="store_true", help="read every blob")
+    examined = _command(add("doctor", help="check the folder"), _lazy("doctor"))
+    examined.add_argument(
+        "--deep", action="store_true", help="also read every blob and compare its hash"
+    )
 
 
 def _lazy(name: str, module: str = "cli_upkeep") -> Command:
@@ -135,13 +141,20 @@ def _lazy(name: str, module: str = "cli_upkeep") -> Command:
 
 
 def _keys(key: Callable[..., ArgumentParser]) -> None:
-    added = _command(key("add", help="make a key, or admit a given one"), cli_accounts.grant)
+    added = _command(
+        key("add", help="make a key, or accept an existing public key"), cli_accounts.grant
+    )
     added.add_argument("account", metavar="ACCOUNT", help="id of the account")
     added.add_argument("--label", default="", help="label of the key, at most 64 bytes")
     added.add_argument(
-        "--namespace", action="append", metavar="NS", help="only this namespace; may be repeated"
+        "--namespace",
+        action="append",
+        metavar="NS",
+        help="restrict the key to this namespace; may be repeated",
     )
-    added.add_argument("--public-key", metavar="HEX", help="admit this key instead of making one")
+    added.add_argument(
+        "--public-key", metavar="HEX", help="public key to accept instead of making a new key"
+    )
     listed = _command(key("list", help="list accounts and their keys"), cli_accounts.listing)
     listed.add_argument("account", nargs="?", metavar="ACCOUNT", help="only this account")
     revoked = _command(key("revoke", help="refuse a key from now on"), cli_accounts.revoke)
@@ -153,7 +166,9 @@ def _serve(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, default=PORT, help=f"port (default: {PORT})")
     parser.add_argument(
-        "--rate-limit", choices=("on", "off"), help="limit requests (default: off on loopback)"
+        "--rate-limit",
+        choices=("on", "off"),
+        help="limit the rate of requests (default: off on loopback)",
     )
     parser.add_argument(
         "--mcp",

@@ -13,7 +13,7 @@ KEYS = "keys"
 
 
 def init(parsed: Namespace) -> object:
-    """Makes the folder of a relayer with its registry; repeated, it changes nothing."""
+    """Makes the folder of a relayer with its registry; changes nothing if it exists."""
     for part in ("", "db", "blobs", KEYS):
         (parsed.dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     with Registry(parsed.dir / KEYS) as registry:
@@ -21,7 +21,7 @@ def init(parsed: Namespace) -> object:
 
 
 def opened(folder: Path) -> Registry:
-    """Returns the registry of a relayer. Raises `MissingError` when there is none."""
+    """Returns the registry of a relayer. Raises `MissingError` if there is none."""
     if not is_registry(folder / KEYS):
         raise MissingError(
             f"{folder} is not the folder of a relayer. Make it with `skerry relayer init`."
@@ -50,7 +50,7 @@ def _granted(
     names: frozenset[str] | None,
     public_key: str | None,
 ) -> dict[str, object]:
-    """Adds a given or a new key; returns the fields that a client needs."""
+    """Adds `public_key` or a new key; returns the fields that a client needs."""
     private = None
     if public_key is None:
         key = Ed25519PrivateKey.generate()
@@ -102,7 +102,7 @@ def listing(parsed: Namespace) -> object:
         for key in row.delegates:
             scope = "" if key.namespaces is None else f"  only {', '.join(sorted(key.namespaces))}"
             lines.append(f"  {key.public_key}  {key.label}{scope}".rstrip())
-    return "\n".join(lines) or "No account yet. Make one with `skerry relayer account add`."
+    return "\n".join(lines) or "There are no accounts. Make one with `skerry relayer account add`."
 
 
 def revoke(parsed: Namespace) -> object:

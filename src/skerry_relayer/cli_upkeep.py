@@ -1,4 +1,4 @@
-"""Runs the commands that look after the folder of a relayer: rewrap, backup, doctor."""
+"""Runs the maintenance commands for the folder of a relayer: rewrap, backup, doctor."""
 
 from argparse import Namespace
 from contextlib import AsyncExitStack
@@ -18,8 +18,8 @@ from skerry_relayer.upkeep import OwnerRewrap, RewrapReport, backup, upkeep
 
 
 def rewrap(parsed: Namespace) -> object:
-    """Draws new keys for all owners and wraps the keys of all blobs to them."""
-    opened(parsed.dir).close()  # a folder without registry ends here with the remedy
+    """Generates new keys for all owners and wraps the keys of all blobs to them."""
+    opened(parsed.dir).close()  # raises an error with a remedy if the folder has no registry
     with upkeep(parsed.dir):
         report = anyio.run(_rewrap, parsed)
     return {
@@ -46,7 +46,7 @@ async def _rewrap(parsed: Namespace) -> RewrapReport:
 
 
 def copy(parsed: Namespace) -> object:
-    """Copies the folder while the relayer serves."""
+    """Copies the folder; the relayer may run meanwhile."""
     copied = backup(parsed.dir, parsed.target, with_keys=not parsed.without_keys)
     return {
         "folder": str(copied.folder),
@@ -57,7 +57,7 @@ def copy(parsed: Namespace) -> object:
 
 
 def doctor(parsed: Namespace) -> tuple[object, int]:
-    """Examines the folder; returns the findings and exit code 1 when one is bad."""
+    """Checks the folder; returns the findings, with exit code 1 if one of them is a problem."""
     findings = examine(parsed.dir, deep=parsed.deep)
     code = 0 if all(finding.ok for finding in findings) else 1
     if parsed.json:

@@ -20,12 +20,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 _MAX_UNITS: Final = 200
-"""Units that share one transaction."""
+"""Maximum number of units in one transaction."""
 _READERS: Final = 3
 
 
 class Unit(Protocol):
-    """Statements that take effect together. Values are marked with `?`."""
+    """Statements that are committed together. Parameters are written as `?`."""
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> int:
         """Runs a statement; returns how many rows it changed."""
@@ -48,7 +48,7 @@ class Database(Protocol):
         ...
 
     async def read(self, unit: Callable[[Unit], T]) -> T:
-        """Runs a unit that only reads, and sees one state of the database."""
+        """Runs a unit that only reads, on one consistent state of the database."""
         ...
 
 
@@ -73,7 +73,7 @@ class SqliteUnit:
 
 
 class _Job:
-    """One unit on its way through the writer."""
+    """One unit that waits for the writer thread, and the future of its result."""
 
     __slots__ = ("error", "future", "result", "unit")
 
@@ -93,7 +93,7 @@ class _Job:
 
 
 class SqliteDatabase(anyio.AsyncContextManagerMixin):
-    """One file with one writing thread, whose transactions many units share.
+    """One file with one writing thread; several units may share a transaction.
 
     Use as `async with SqliteDatabase(path, steps) as database`.
     """
@@ -158,7 +158,7 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
         return connection
 
     def _write_all(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
-        """Runs in the writing thread until None is put."""
+        """Runs the units of the queue in the writing thread until it receives None."""
         while (first := self._jobs.get()) is not None:
             batch, is_last = [first], False
             while len(batch) < _MAX_UNITS:
@@ -174,14 +174,16 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
             try:
                 loop.call_soon_threadsafe(_settle, batch)
             except RuntimeError:  # the loop has ended, so no task waits
-                logger.debug("the loop ended before %d units were settled", len(batch))
+                logger.debug(
+                    "the event loop ended before the results of %d units were delivered", len(batch)
+                )
             if is_last:
                 break
         connection.close()
 
 
 def _write(connection: sqlite3.Connection, batch: list[_Job]) -> None:
-    """Runs a batch in one transaction; a unit that fails is undone alone."""
+    """Runs a batch in one transaction; a unit that fails is rolled back alone."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         for job in batch:

@@ -1,4 +1,4 @@
-"""Examines a relayer's folder: modes of files, the database, rows without blobs and the reverse."""
+"""Checks a relayer's folder: file modes, the database, rows without blobs, blobs without rows."""
 
 import sqlite3
 import stat
@@ -14,7 +14,7 @@ from skerry_relayer.keys.registry import Registry, is_registry, now_ms
 from skerry_relayer.sqlite_files import connect
 
 _STUCK_MS: Final = 600_000
-_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 """Maximum number of ids in a finding."""
 
 
@@ -55,7 +55,9 @@ def _modes(root: Path) -> Finding:
     return Finding(
         "modes",
         not open_,
-        "Only your user reads the files." if not open_ else f"Others may read {_some(open_)}.",
+        "Only your user may read the files."
+        if not open_
+        else f"Other users may read {_listed(open_)}.",
         "" if not open_ else f"Run: chmod -R go-rwx {root}",
     )
 
@@ -82,13 +84,15 @@ def _database(folders: Folders, *, deep: bool) -> Iterator[Finding]:
     try:
         with closing(connect(folders.database / DATABASE)) as database:
             (word,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            yield Finding("database", word == "ok", f"SQLite finds it {word}.", _restore(word))
+            yield Finding(
+                "database", word == "ok", f"The integrity check of SQLite: {word}.", _restore(word)
+            )
             yield _jobs(database)
             away = [location for location in locations_of(folders.root) if location]
-            yield _away(away) if away else _blobs(database, folders, deep=deep)
+            yield _not_checked(away) if away else _blobs(database, folders, deep=deep)
     except sqlite3.Error as error:
         yield Finding(
-            "database", ok=False, text=f"It cannot be read: {error}.", remedy=_restore("")
+            "database", ok=False, text=f"The database cannot be read: {error}.", remedy=_restore("")
         )
 
 
@@ -108,13 +112,15 @@ def _jobs(database: sqlite3.Connection) -> Finding:
     return Finding(
         "jobs",
         not stuck,
-        f"{stuck} texts wait for more than ten minutes." if stuck else "No text waits for long.",
+        f"{stuck} texts have waited for more than ten minutes."
+        if stuck
+        else "No text has waited for more than ten minutes.",
         "Start the relayer; its log has the reason why they wait." if stuck else "",
     )
 
 
-def _away(locations: list[str]) -> Finding:
-    return Finding("blobs", ok=True, text=f"Not examined: some are in {', '.join(locations)}.")
+def _not_checked(locations: list[str]) -> Finding:
+    return Finding("blobs", ok=True, text=f"Not checked: some blobs are in {', '.join(locations)}.")
 
 
 def _blobs(database: sqlite3.Connection, folders: Folders, *, deep: bool) -> Finding:
@@ -131,7 +137,7 @@ def _blobs(database: sqlite3.Connection, folders: Folders, *, deep: bool) -> Fin
             "blobs",
             ok=False,
             text=f"{len(missing)} memories have no blob, {len(changed)} a changed one: "
-            f"{_some(blob_id for _, blob_id in [*missing, *changed])}.",
+            f"{_listed(blob_id for _, blob_id in [*missing, *changed])}.",
             remedy="Copy blobs/ from a backup. Recall skips these memories.",
         )
     if extra:
@@ -152,7 +158,7 @@ def _is_whole(folders: Folders, owner: str, blob_id: str) -> bool:
     return True
 
 
-def _some(names: Iterable[object]) -> str:
+def _listed(names: Iterable[object]) -> str:
     listed = [str(name) for name in names]
-    remaining = len(listed) - _NAMED
-    return ", ".join(listed[:_NAMED]) + (f" and {remaining} more" if remaining > 0 else "")
+    remaining = len(listed) - _MAX_NAMED
+    return ", ".join(listed[:_MAX_NAMED]) + (f" and {remaining} more" if remaining > 0 else "")

@@ -1,4 +1,4 @@
-"""Vectors of texts for the relayer: one model, one calibration, the same on every path."""
+"""Vectors of texts for the relayer, which all routes compute with one model and calibration."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class TextVectors:
         return space_of(model)
 
     async def of(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one calibrated row of length 1 per text; of a long text, for its beginning.
+        """Returns one calibrated row of length 1 per text; of long texts only the beginning counts.
 
         Raises:
             RefusedError: the model refuses these texts.
@@ -40,7 +40,7 @@ class TextVectors:
         return calibrated(self._model, rows)
 
     def distance(self, cosine: float, space: str) -> float:
-        """Returns the distance of a cosine of a space: 1 less its relevance, in [0, 2]."""
+        """Returns the distance for a cosine in a space: 1 minus its relevance, in [0, 2]."""
         if space == self.space:
             cosine = relevance_of(self._model, cosine)
         return min(2.0, max(0.0, 1.0 - cosine))
@@ -52,13 +52,13 @@ def padded(row: Floats) -> tuple[float, ...]:
 
 
 def placed(vector: Sequence[float], dims: int, space: str) -> tuple[Floats, str]:
-    """Returns a client's vector with length 1, and the space in which it is compared.
+    """Returns a client's vector scaled to length 1, and the space in which it is compared.
 
-    A vector of `/api/embed` has zeros after the numbers of the relayer's model and belongs to its
-    space. Any other vector is of a model of the client, in the space of its width.
+    A vector from `/api/embed` is padded with zeros after the dimensions of the relayer's model and
+    belongs to its space. Any other vector is from a model of the client and has a space of its own.
 
     Raises:
-        RefusedError: its numbers are not finite, or it has none.
+        RefusedError: the vector is empty, or a number is not finite.
     """
     row = np.asarray(vector, np.float64)
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():

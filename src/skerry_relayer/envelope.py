@@ -1,7 +1,7 @@
-"""Encrypts texts: a random key for each, wrapped to a public key and bound to its place.
+"""Encrypts texts: each with a random key that is wrapped to a public key and bound to its record.
 
-This is envelope encryption, not threshold encryption: whoever has the private keys of the key
-server opens everything.
+This is envelope encryption, not threshold encryption: the private keys of the key server decrypt
+everything.
 """
 
 import os
@@ -25,7 +25,7 @@ class EnvelopeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Binding of a text to owner, namespace and id; it can be decrypted only with the same one."""
+    """Binding of a text to owner, namespace and id; only the same binding can decrypt it."""
 
     owner: str
     account: str
@@ -51,11 +51,11 @@ class SealKey:
 
     public: bytes
     generation: int
-    """Number of the private half, counted from 1; `rewrap` draws the next."""
+    """Number of the private key, counted from 1; `rewrap` generates the next."""
 
 
 def new_key() -> bytes:
-    """Draws the key of one text."""
+    """Generates the key of one text."""
     return os.urandom(KEY_BYTES)
 
 
@@ -68,7 +68,7 @@ def unwrap(wrapped: bytes, private: X25519PrivateKey, binding: Binding) -> bytes
     """Returns the key that `wrap` encrypted.
 
     Raises:
-        EnvelopeError: it was wrapped to another key, bound to another place, or changed.
+        EnvelopeError: it was wrapped to another key, has another binding, or was changed.
     """
     try:
         return _SUITE.decrypt(wrapped, private, binding.info())
@@ -77,7 +77,7 @@ def unwrap(wrapped: bytes, private: X25519PrivateKey, binding: Binding) -> bytes
 
 
 def seal(plain: bytes, key: bytes, binding: Binding, header: bytes = b"") -> bytes:
-    """Encrypts with AES-256-GCM, bound to the place and the header; `key` is used once."""
+    """Encrypts with AES-256-GCM, bound to binding and header; `key` is used only once."""
     return AESGCM(key).encrypt(_NONCE, plain, binding.info() + header)
 
 
@@ -85,7 +85,7 @@ def unseal(sealed: bytes, key: bytes, binding: Binding, header: bytes = b"") -> 
     """Decrypts a result of `seal`.
 
     Raises:
-        EnvelopeError: the key, the place, the header or the bytes differ.
+        EnvelopeError: the key, the binding, the header or the bytes differ.
     """
     try:
         return AESGCM(key).decrypt(_NONCE, sealed, binding.info() + header)

@@ -4,25 +4,25 @@ from typing import ClassVar
 
 
 class RelayerError(Exception):
-    """A request that is answered with `status` and `{"error": text}`; the text is for people."""
+    """Error: the response is `status` and `{"error": text}` with a text for people."""
 
     status: ClassVar[int] = 500
 
 
 class RefusedError(RelayerError):
-    """A request whose content is not acceptable: 400."""
+    """Error: the content of a request is not acceptable: 400."""
 
     status = 400
 
 
 class NoCertificateError(RelayerError):
-    """Text is to be opened without a valid `x-seal-session`: 401 with an empty body."""
+    """Error: decryption needs a valid `x-seal-session`: 401 with an empty body."""
 
     status = 401
 
 
 class QuotaError(RelayerError):
-    """The owner's storage quota is used up: 402."""
+    """Error: the storage quota of the owner is used up: 402."""
 
     status = 402
 
@@ -34,19 +34,19 @@ class QuotaError(RelayerError):
 
 
 class ForbiddenError(RelayerError):
-    """The caller has no right to the owner or namespace: 403."""
+    """Error: the caller has no right to the owner or namespace: 403."""
 
     status = 403
 
 
 class MissingError(RelayerError):
-    """No such job, memory or path: 404."""
+    """Error: the job, memory or path does not exist: 404."""
 
     status = 404
 
 
 class KeyReusedError(RelayerError):
-    """Error: an idempotency key was used before with other content: 409."""
+    """Error: an idempotency key was already used with different content: 409."""
 
     status = 409
 
@@ -55,6 +55,6 @@ class KeyReusedError(RelayerError):
 
 
 class DownError(RelayerError):
-    """The key server, the model, the embedder or the store does not answer: 503."""
+    """Error: the key server, the model, the embedder or the store does not answer: 503."""
 
     status = 503

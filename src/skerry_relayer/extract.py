@@ -10,7 +10,7 @@ from .ports import Fact
 
 MAX_FACTS: Final = 20
 MAX_CHARACTERS: Final = 1000
-"""Characters of one fact."""
+"""Maximum length of one fact, in characters."""
 
 
 class Extractor(Protocol):
@@ -31,7 +31,7 @@ class Extractor(Protocol):
     ) -> list[Fact]:
         """Returns facts of `text` that are not in `memories`, at most `MAX_FACTS`.
 
-        Dates that count from the time of the conversation are resolved when `occurred_at` is given.
+        Dates relative to the time of the conversation are resolved if `occurred_at` is given.
         Raises `DownError` when a model is needed and does not answer.
         """
         ...

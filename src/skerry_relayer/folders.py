@@ -1,4 +1,4 @@
-"""Folders of a relayer: the database, the blobs, and the keys of the key server alone."""
+"""Folders of a relayer: the database, the blobs, and the keys, which only the key server reads."""
 
 import json
 import os
@@ -19,7 +19,7 @@ class Folders:
 
     @property
     def keys(self) -> Path:
-        """Returns the folder of the key server alone."""
+        """Returns the folder of the keys, which only the key server reads."""
         return self.root / "keys"
 
     @property
@@ -48,12 +48,14 @@ def locations_of(root: Path) -> list[str]:
 
 
 def note_location(root: Path, location: str) -> None:
-    """Records the present location of blobs, so that `rewrap` processes all locations."""
+    """Records the current location of blobs, so that `rewrap` processes all locations."""
     locations = locations_of(root)
     if location in locations:
         return
     path = Folders(root).locations
-    part = path.with_suffix(f".{secrets.token_hex(4)}.part")  # another node may do the same
+    part = path.with_suffix(
+        f".{secrets.token_hex(4)}.part"
+    )  # another node may record its location at the same time
     with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:  # noqa: PTH123 - with its mode
         file.write(json.dumps([*locations, location]))
         file.flush()

@@ -1,4 +1,4 @@
-"""Reads a request within limits and lets it in when its signature, nonce and account are right."""
+"""Reads a request within limits, and verifies its signature, nonce and account."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,18 +13,18 @@ from .sessions import verify as verify_certificate
 from .signatures import RejectedError, Signed
 
 MAX_BODY: Final = 2 * 1024 * 1024
-"""Bytes of a signed request."""
+"""Maximum size of a signed request, in bytes."""
 
 BODY_SECONDS: Final = 30.0
 """Time in which a whole body must arrive."""
 
 LATE_SECONDS: Final = 0.1
-"""Delay of refusals after the signature was looked at, so that all take the same time."""
+"""Delay of refusals after the check of the signature, so that all take the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that was let in."""
+    """A verified request."""
 
     caller: Caller
     body: bytes
@@ -41,8 +41,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """Returns the body.
 
     Raises:
-        RejectedError: 400 for more than `most` bytes, 408 when it does not arrive in `BODY_SECONDS`
-            or the client went away.
+        RejectedError: 400 for more than `max_bytes` bytes, 408 if the body does not arrive within
+            `BODY_SECONDS` or the client disconnected.
 
     """
     length = request.headers.get("content-length", "0")
@@ -75,7 +75,7 @@ async def admit(relayer: Relayer, request: Request) -> Admitted:
 
 
 async def _account(relayer: Relayer, signed: Signed) -> Account:
-    """Returns the caller's account, for the first request with its nonce."""
+    """Returns the account of the caller; refuses a nonce that was used before."""
     account = await relayer.keys.resolve(signed.public_key, signed.account_id)
     if account is None or not await relayer.nonces.take(
         signed.nonce, int(signed.timestamp), relayer.clock()
@@ -85,7 +85,7 @@ async def _account(relayer: Relayer, signed: Signed) -> Account:
 
 
 def _certificate(request: Request, signed: Signed, relayer: Relayer) -> Certificate | None:
-    """Returns the verified certificate; None for none and for one that does not hold."""
+    """Returns the verified certificate; None if it is missing or invalid."""
     header = request.headers.get("x-seal-session")
     if not header:
         return None

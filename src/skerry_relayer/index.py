@@ -1,4 +1,4 @@
-"""All SQL about memories: rows, counts, and doomed blobs; for all engines."""
+"""All SQL about memories: rows, counts, and blobs that must be deleted; for all engines."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,7 +11,7 @@ _COLUMNS: Final = (
     " agent_id, package_id"
 )
 MAX_PARAMETERS: Final = 500
-"""Values in one list of a statement."""
+"""Maximum number of values in a list of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Tally:
 def add(unit: Unit, memory: Memory, tag: str | None, space: str, vector: object) -> bool:
     """Inserts a memory; returns False without a change if its text is stored already.
 
-    `tag` is the keyed hash of the text; None is never known. `vector` is what the engine binds.
+    `tag` is the keyed hash of the text; a memory without one is always inserted. `vector` is the
+    value that the engine binds.
     """
     changed = unit.execute(
         "INSERT INTO memory (memory_id, owner, account_id, namespace, blob_id, tag, created_at,"
@@ -130,7 +131,7 @@ def with_blob(unit: Unit, blob_id: str) -> str | None:
 
 
 def forget(unit: Unit, memories: list[Memory], now: int) -> None:
-    """Deletes rows, and dooms their blobs."""
+    """Deletes rows, and schedules the deletion of their blobs."""
     for memory in memories:
         changed = unit.execute(
             "DELETE FROM memory WHERE memory_id = ? AND owner = ?", (memory.id, memory.owner)
@@ -141,7 +142,7 @@ def forget(unit: Unit, memories: list[Memory], now: int) -> None:
 
 
 def doom(unit: Unit, owner: str, blob_id: str) -> None:
-    """Dooms a blob: it will be deleted, also after a crash."""
+    """Records that a blob must be deleted, also after a crash."""
     unit.execute(
         "INSERT INTO doomed (owner, blob_id) VALUES (?, ?) ON CONFLICT (owner, blob_id) DO NOTHING",
         (owner, blob_id),
@@ -149,38 +150,38 @@ def doom(unit: Unit, owner: str, blob_id: str) -> None:
 
 
 def doomed(unit: Unit, limit: int) -> list[tuple[str, str]]:
-    """Returns owner and id of doomed blobs."""
+    """Returns owner and id of blobs that must be deleted."""
     rows = unit.all("SELECT owner, blob_id FROM doomed ORDER BY owner, blob_id LIMIT ?", (limit,))
     return [(str(owner), str(blob_id)) for owner, blob_id in rows]
 
 
 def is_doomed(unit: Unit, owner: str, blob_id: str) -> bool:
-    """Returns whether a blob is doomed."""
+    """Returns whether a blob must be deleted."""
     row = unit.first_row("SELECT 1 FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
     return row is not None
 
 
 def deleted(unit: Unit, blobs: list[tuple[str, str]]) -> None:
-    """Removes deleted blobs from the doomed ones."""
+    """Removes the records of blobs that were deleted."""
     for owner, blob_id in blobs:
         unit.execute("DELETE FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
 
 
 def writing(unit: Unit, owner: str, blob_id: str, now: int) -> None:
-    """Notes a blob that a request writes next; jobs note blobs in their rows."""
+    """Records a blob that a request will write; jobs record blobs in their rows."""
     unit.execute(
         "INSERT INTO writing (owner, blob_id, noted_at) VALUES (?, ?, ?)", (owner, blob_id, now)
     )
 
 
 def remove_note(unit: Unit, owner: str, blob_id: str) -> bool:
-    """Removes the note in the unit that inserts the row; returns False if there is none."""
+    """Removes the record of `writing` in the unit that inserts the row; False if there is none."""
     changed = unit.execute("DELETE FROM writing WHERE owner = ? AND blob_id = ?", (owner, blob_id))
     return bool(changed)
 
 
 def doom_unwritten(unit: Unit, before: int) -> None:
-    """Dooms blobs that were noted before a time and got no row: their writer is dead."""
+    """Schedules the deletion of blobs that were recorded before a time and have no row."""
     rows = unit.all("SELECT owner, blob_id FROM writing WHERE noted_at < ?", (before,))
     for owner, blob_id in rows:
         doom(unit, owner, blob_id)
@@ -188,7 +189,7 @@ def doom_unwritten(unit: Unit, before: int) -> None:
 
 
 def being_written(unit: Unit, owner: str) -> set[str]:
-    """Returns the blobs of an owner that may have a file and have no row yet."""
+    """Returns the blobs of an owner that may have a file, but have no row yet."""
     noted = unit.all("SELECT blob_id FROM writing WHERE owner = ?", (owner,))
     jobs = unit.all(
         "SELECT blob_id FROM job WHERE owner = ? AND blob_id IS NOT NULL"
@@ -217,9 +218,9 @@ def tally(unit: Unit, owner: str, namespace: str) -> Tally:
 def tallies(
     unit: Unit, owner: str, names: frozenset[str] | None, after: After | None, limit: int
 ) -> list[Tally]:
-    """Returns the namespaces that have memories by (`updated_at`, name), later than `after`.
+    """Returns the namespaces with memories after `after`, ordered by (`updated_at`, name).
 
-    Only those in `names`; None means all.
+    Only namespaces in `names` are returned; None means all.
     """
     condition, bound = _within(names, after, "namespace")
     rows = unit.all(
@@ -233,9 +234,9 @@ def tallies(
 def listed(
     unit: Unit, owner: str, names: frozenset[str] | None, after: After | None, limit: int
 ) -> list[Memory]:
-    """Returns memories by (`updated_at`, id), later than `after`.
+    """Returns memories after `after`, ordered by (`updated_at`, id).
 
-    Only those of the namespaces in `names`; None means all.
+    Only memories of the namespaces in `names` are returned; None means all.
     """
     condition, bound = _within(names, after, "memory_id")
     rows = unit.all(

@@ -1,4 +1,4 @@
-"""All SQL about jobs: accepted texts until they are searchable or have failed."""
+"""All SQL about jobs; a job processes an accepted text until it is searchable or has failed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -35,7 +35,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Node that runs a job, and the end of its exclusive hold."""
+    """Node that runs a job, and the time until which it holds the job exclusively."""
 
     node: str
     until: int
@@ -139,7 +139,7 @@ def claim(unit: Unit, hold: Hold, now: int, limit: int) -> list[Waiting]:
 
 
 def will_write(unit: Unit, job_id: str, blob_id: str, now: int) -> bool:
-    """Notes the blob that is written next; returns False if the job is no longer open."""
+    """Records the blob that will be written; returns False if the job is no longer open."""
     changed = unit.execute(
         "UPDATE job SET blob_id = ?, status = 'running', updated_at = ?"  # noqa: S608 - constants
         f" WHERE job_id = ? AND {_OPEN}",
@@ -168,7 +168,7 @@ def fail(unit: Unit, job_id: str, error: str, now: int) -> None:
 
 
 def forget(unit: Unit, owner: str, namespace: str) -> list[Row]:
-    """Deletes the jobs of a namespace; returns id and noted blob of the unfinished ones."""
+    """Deletes the jobs of a namespace; returns id and recorded blob of the unfinished jobs."""
     rows = unit.all(
         "SELECT job_id, blob_id FROM job"  # noqa: S608 - constants
         f" WHERE owner = ? AND namespace = ? AND {_OPEN}",
@@ -181,9 +181,9 @@ def forget(unit: Unit, owner: str, namespace: str) -> list[Row]:
 def forget_ids(
     unit: Unit, owner: str, ids: list[str], namespaces: frozenset[str] | None
 ) -> list[Row]:
-    """Deletes open jobs with these ids; returns id and noted blob of each.
+    """Deletes open jobs with these ids; returns id and recorded blob of each.
 
-    With `namespaces` only jobs of these.
+    With `namespaces`, only jobs of these namespaces are deleted.
     """
     rows = []
     for job_id in ids:

@@ -37,17 +37,17 @@ from skerry_relayer.vector_search import Nearest, VectorScope
 
 logger = logging.getLogger(__name__)
 HOLD_MS: Final = 60_000
-"""Milliseconds for which a node holds a job; it renews the hold after half of that."""
+"""Milliseconds for which a node holds a job; it renews the hold after half of this time."""
 KEEP_MS: Final = 7 * 86_400_000
 """Milliseconds for which the row of a finished job is kept."""
 UNWRITTEN_MS: Final = 600_000
-"""Milliseconds after which a blob without a row has no living writer."""
+"""Milliseconds after which the writer of a blob without a row counts as dead."""
 _WORKERS: Final = 4
 _BATCH: Final = 100
 """Jobs that are read from the database at once."""
 _TEXT_BYTES: Final = 32 * 1024 * 1024
 """Bytes of accepted texts in memory; further texts are decrypted from their rows."""
-_LONGEST_WAIT: Final = 30.0
+_MAX_WAIT: Final = 30.0
 _SWEEP_SECONDS: Final = 20.0
 
 
@@ -66,7 +66,7 @@ class RelayerParts:
     nearest: Nearest
     clock: Callable[[], int] = now_ms
     reach: Callable[[str], None] = lambda _: None
-    """Called at named points, at which tests kill the process."""
+    """Called at named points at which tests kill the process."""
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         self._news = anyio.Event()
         self._bytes = 0
         self.trouble = ""
-        """Reason why jobs wait; empty if none waits."""
+        """Reason why jobs wait; empty if no job waits."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -152,7 +152,7 @@ class Runner(anyio.AsyncContextManagerMixin):
                 await self._run(work)
             except (DownError, OSError) as error:
                 self._wait(work, str(error))
-                await anyio.sleep(min(2.0**work.tries / 10, _LONGEST_WAIT))
+                await anyio.sleep(min(2.0**work.tries / 10, _MAX_WAIT))
                 self._ready.append(work)
                 self._news.set()
                 continue
@@ -209,7 +209,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         data, now = packed(blob), parts.clock()
 
         def note(unit: Unit) -> bool:
-            if job.blob_id is not None:  # of an earlier process or attempt
+            if job.blob_id is not None:  # blob of an earlier process or attempt
                 index.doom(unit, job.owner, job.blob_id)
             return job_rows.will_write(unit, job.id, blob.id, now)
 
@@ -223,7 +223,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         self.trouble = ""
 
     async def _is_known(self, job: Waiting) -> bool:
-        """Finishes a job whose text is stored already; returns whether it is."""
+        """Finishes a job whose text is stored already; returns False if the text is new."""
         now = self._parts.clock()
 
         def look(unit: Unit) -> bool:
@@ -244,11 +244,11 @@ class Runner(anyio.AsyncContextManagerMixin):
         wrapped = Wrapped(job.account_id, job.namespace, job.id, job.generation, job.wrapped)
         (key,) = await self._parts.keys.open_waiting(job.owner, [wrapped])
         if key is None:
-            raise RefusedError("The key server does not open the accepted text.")
+            raise RefusedError("The key server refuses to decrypt the accepted text.")
         try:
             return unseal(job.sealed, key, _binding(job)).decode("utf-8", "surrogatepass")
         except EnvelopeError as error:
-            raise RefusedError("The accepted text cannot be opened any more.") from error
+            raise RefusedError("The accepted text cannot be decrypted any more.") from error
 
     async def _closed(self, job: Waiting, text: str, vector: Floats) -> Blob:
         header = Header(
@@ -290,7 +290,7 @@ class Runner(anyio.AsyncContextManagerMixin):
             parts.nearest.added(scope, memory.id, vector)
 
     async def _sweep_and_claim(self) -> None:
-        """Repeats: claims free jobs, deletes doomed blobs, clears old rows."""
+        """Claims free jobs, deletes scheduled blobs and clears old rows, until cancelled."""
         while True:
             try:
                 await self._claim()
@@ -311,12 +311,12 @@ class Runner(anyio.AsyncContextManagerMixin):
             self._take(_Work(job, None))
 
     def _clear(self, unit: Unit) -> None:
-        """Deletes rows of jobs that ended long ago, and dooms blobs whose writer died."""
+        """Deletes rows of old jobs, and schedules the deletion of blobs whose writer died."""
         job_rows.clear_before(unit, self._parts.clock() - KEEP_MS)
         index.doom_unwritten(unit, self._parts.clock() - UNWRITTEN_MS)
 
     async def sweep(self) -> None:
-        """Deletes the doomed blobs."""
+        """Deletes the blobs that must be deleted."""
         parts = self._parts
         while blobs := await parts.database.read(lambda unit: index.doomed(unit, _BATCH)):
             for owner in {owner for owner, _ in blobs}:

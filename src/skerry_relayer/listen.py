@@ -29,7 +29,7 @@ class HttpProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class
-        """Starts the deadline of the first head; a connection too many is closed."""
+        """Starts the deadline of the first head; closes a connection above the limit."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
@@ -37,7 +37,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the deadline."""
+        """Cancels the deadline."""
         super().connection_lost(exc)
         self._cancel()
 
@@ -49,17 +49,17 @@ class HttpProtocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def on_url(self, url: bytes) -> None:
-        """Counts the address to the head."""
+        """Adds the URL to the size of the head."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Counts a header to the head."""
+        """Adds a header to the size of the head."""
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
-        """Ends the deadline of the head."""
+        """Cancels the deadline of the head."""
         self._cancel()
         super().on_headers_complete()
 
@@ -90,7 +90,7 @@ class Listener(anyio.AsyncContextManagerMixin):
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                # Its messages below warnings contain addresses of clients.
+                # Messages of uvicorn below the level of warnings contain addresses of clients.
                 log_level="warning",
                 access_log=False,
                 proxy_headers=False,
@@ -116,7 +116,7 @@ class Listener(anyio.AsyncContextManagerMixin):
 
 
 class _Server(Server):
-    """uvicorn without its handlers of signals, which belong to the command."""
+    """uvicorn without its signal handlers; the command handles signals."""
 
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 
@@ -137,7 +137,7 @@ class _Server(Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a socket that is bound to the address. Raises `OSError` when it is in use."""
+    """Returns a socket bound to the address. Raises `OSError` if the address is in use."""
     family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # asyncio sends at once only over sockets with the protocol TCP; over others the body of an
     # answer waits 40 ms for the client to confirm its head.

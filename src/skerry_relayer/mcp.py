@@ -1,7 +1,7 @@
-"""Answers the Model Context Protocol over HTTP at `/api/mcp`, one JSON answer a request.
+"""Serves the Model Context Protocol over HTTP at `/api/mcp`, with one JSON answer per request.
 
-Its clients send the private half of a delegate key as bearer token, as the protocol of MemWal asks.
-So the route is closed on addresses that other machines reach, unless the operator opens it.
+Clients send the private key of a delegate as bearer token, as the protocol of MemWal requires.
+Therefore the route is closed on addresses that other machines reach, unless the operator opens it.
 """
 
 import re
@@ -26,7 +26,7 @@ from .sessions import issue, verify
 from .signatures import RejectedError
 
 PROTOCOLS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""Versions of the protocol; the first is offered to a client that asks for an unknown one."""
+"""Versions of the protocol; a client that requests an unknown version is offered the first."""
 
 _SEED: Final = re.compile(r"[0-9a-f]{64}")
 _ACCOUNT: Final = re.compile(r"0x[0-9a-f]{64}")
@@ -198,7 +198,7 @@ async def _answer(relayer: Relayer, request: Request, admitted: Admitted, name: 
 
 
 def _outcome(body: bytes, *, is_error: bool) -> dict[str, Any]:
-    text = body.decode() or "The relayer refuses this."
+    text = body.decode() or "The relayer refused the request."
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 

@@ -40,7 +40,7 @@ from skerry_relayer.vault import Content, Vault, closed
 from skerry_relayer.vector_search import VectorScope
 
 QUOTA_BYTES: Final = 1024**3
-"""Bytes of blobs of one owner; 0 is no limit."""
+"""Maximum total size of the blobs of one owner, in bytes; 0 for no limit."""
 
 
 class Memories(anyio.AsyncContextManagerMixin):
@@ -61,7 +61,7 @@ class Memories(anyio.AsyncContextManagerMixin):
             yield self
 
     async def ready(self) -> bool:
-        """Returns whether accepted texts become searchable at present."""
+        """Returns whether accepted texts currently become searchable."""
         return not self._runner.trouble
 
     async def remember(self, caller: Caller, items: Sequence[Item]) -> list[Job]:
@@ -136,15 +136,15 @@ class Memories(anyio.AsyncContextManagerMixin):
         return Stored(memory.id, blob.id)
 
     async def recall(self, caller: Caller, query: Query) -> Recalled:
-        """Finds by text. Raises `NoCertificateError` without a certificate."""
+        """Finds memories by text. Raises `NoCertificateError` without a certificate."""
         return await self._recall.by_text(caller, query)
 
     async def recall_manual(self, caller: Caller, query: Query) -> Recalled:
-        """Finds by vector; opens no text."""
+        """Finds memories by vector; decrypts no text."""
         return await self._recall.by_vector(caller, query)
 
     async def embed(self, text: str) -> tuple[float, ...]:
-        """Returns the calibrated vector of a text, padded to the width of the wire."""
+        """Returns the calibrated vector of a text, padded to `WIDTH`."""
         (row,) = await self._parts.vectors.of([text], Kind.PASSAGE)
         return padded(row)
 
@@ -197,24 +197,24 @@ class Memories(anyio.AsyncContextManagerMixin):
         return len(memories) + len(jobs)
 
     async def read(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
-        """Opens memories by id."""
+        """Returns decrypted memories by id."""
         return await self._recall.by_ids(caller, ids)
 
     async def stats(self, caller: Caller, namespace: str) -> Stats:
-        """Counts one namespace."""
+        """Returns the size of a namespace."""
         tally = await self._parts.database.read(
             lambda unit: index.tally(unit, caller.owner, namespace)
         )
         return Stats(tally.memories, tally.bytes)
 
     async def restore(self, caller: Caller, namespace: str, limit: int) -> Restored:
-        """Restores index rows from the newest blobs. Needs a certificate."""
+        """Restores index rows from the newest blobs. Requires a certificate."""
         return await self._restore.run(caller, namespace, limit)
 
     async def namespaces(
         self, caller: Caller, after: After | None, limit: int
     ) -> list[NamespaceRow]:
-        """Lists the caller's namespaces by (`updated_at`, name) upwards, later than `after`."""
+        """Lists the caller's namespaces after `after`, in the order (`updated_at`, name)."""
         tallies = await self._parts.database.read(
             lambda unit: index.tallies(unit, caller.owner, caller.namespaces, after, limit)
         )
@@ -224,7 +224,7 @@ class Memories(anyio.AsyncContextManagerMixin):
         ]
 
     async def memories(self, caller: Caller, after: After | None, limit: int) -> list[MemoryRow]:
-        """Lists metadata of these by (`updated_at`, id) upwards, later than `after`."""
+        """Lists metadata of the memories after `after`, in the order (`updated_at`, id)."""
         rows = await self._parts.database.read(
             lambda unit: index.listed(unit, caller.owner, caller.namespaces, after, limit)
         )
@@ -287,7 +287,7 @@ class Memories(anyio.AsyncContextManagerMixin):
 
 
 class _Accepted:
-    """An accepted text for the table of jobs."""
+    """An accepted text, to be inserted as a job."""
 
     def __init__(self, waiting: Waiting, item: Item, fingerprint: str) -> None:
         self.waiting = waiting

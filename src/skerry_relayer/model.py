@@ -19,10 +19,10 @@ from .ports import Fact
 
 SECONDS: Final = 60.0
 MAX_ANSWER: Final = 1024 * 1024
-"""Bytes of an answer of the model's server."""
+"""Maximum size of an answer of the model's server, in bytes."""
 
 _MAX_MEMORY_CHARS: Final = 400
-"""Characters of a related memory in the request."""
+"""Maximum length of a related memory in the request, in characters."""
 
 _IMPORTANCE: Final = {"vital": VITAL, "standard": STANDARD, "trivial": TRIVIAL}
 _EXTRACT: Final = """\
@@ -114,18 +114,18 @@ class ChatModel:
             async for part in answer.aiter_bytes():
                 body += part
                 if len(body) > MAX_ANSWER:
-                    raise DownError("The answer of the model is longer than 1 MiB.")
+                    raise DownError("The answer of the model is larger than 1 MiB.")
             if answer.status_code != 200:  # noqa: PLR2004 - OK
                 raise DownError(f"The server of the model answers with {answer.status_code}.")
         choices = msgspec.json.decode(bytes(body), type=_Completion).choices
         if not choices or choices[0].message.content is None:
-            raise DownError("The model gives an answer without text.")
+            raise DownError("The answer of the model contains no text.")
         return choices[0].message.content
 
 
 @asynccontextmanager
 async def chat_model(url: str, model: str, key: str) -> AsyncGenerator[ChatModel]:
-    """Opens the connections to a model for the block; proxies of the environment are not used."""
+    """Yields a model client for the block; proxies of the environment are not used."""
     async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
         yield ChatModel(client, url, model, key)
 

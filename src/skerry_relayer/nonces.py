@@ -9,29 +9,29 @@ from .errors import DownError
 from .signatures import DRIFT
 
 NONCE_SECONDS: Final = 2 * DRIFT + 60
-"""Seconds that a nonce is kept: a request from the future can be replayed for twice the drift."""
+"""Seconds for which a nonce is stored: a request from the future is valid for twice the drift."""
 
 _SWEEP: Final = 256
 """Requests between two deletions of old nonces."""
 
 
 class NonceStore(Protocol):
-    """Decides which request is the first with its nonce."""
+    """Accepts each nonce only once."""
 
     async def take(self, nonce: str, signed_at: float, now: float) -> bool:
-        """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
+        """Returns True for the first request with this nonce. Raises `DownError` if unknown."""
         ...
 
     def close(self) -> None:
-        """Ends the use of the store."""
+        """Closes the store."""
         ...
 
 
 class Nonces:
-    """The nonces of the last eleven minutes. Outlives a restart of the process, also by kill -9.
+    """The nonces of the last eleven minutes, in a file that survives a kill of the process.
 
-    After a restart of the machine the last writes may be lost; so requests that were signed before
-    the first use of the file in this boot are refused.
+    A crash of the machine may lose the last writes; therefore requests that were signed before the
+    first use of the file since the boot are refused.
     """
 
     def __init__(self, file: Path, boot_id: str, now: float) -> None:
@@ -56,7 +56,7 @@ class Nonces:
         self._count = 0
 
     async def take(self, nonce: str, signed_at: float, now: float) -> bool:
-        """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
+        """Returns True for the first request with this nonce. Raises `DownError` if unknown."""
         if signed_at < self._since - 1:
             return False
         try:

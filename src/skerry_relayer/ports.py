@@ -11,12 +11,12 @@ Status = Literal["pending", "running", "uploaded", "done", "failed"]
 Sort = Literal["relevance", "recent"]
 
 WIDTH = 1536
-"""Numbers of a vector on the wire; shorter ones are padded with zeros."""
+"""Length of a vector in requests; shorter vectors are padded with zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One account of the key server as one of its delegates sees it."""
+    """One account of the key server, with the rights of one of its delegates."""
 
     id: str
     """`0x` and 64 lower-case hex digits."""
@@ -48,14 +48,14 @@ class Caller:
     account_id: str
     owner: str
     certificate: Certificate | None = None
-    """The verified `x-seal-session`, without which no text is opened; None when there is none."""
+    """The verified `x-seal-session`, without which no text is decrypted; None if it is missing."""
     namespaces: frozenset[str] | None = None
     label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One text on its way into the memory."""
+    """Job that processes one accepted text."""
 
     id: str
     status: Status
@@ -63,7 +63,7 @@ class Job:
     namespace: str
     blob_id: str | None = None
     error: str | None = None
-    """For people; without any text of the memory."""
+    """Error text for people, which contains no text of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Query:
     """1 to 100."""
     text: str = ""
     vector: tuple[float, ...] = ()
-    """For `recall_manual`, which has no text."""
+    """Vector for `recall_manual`, which has no text."""
     weights: Weights = Weights()
     sort: Sort = "relevance"
 
@@ -113,7 +113,7 @@ class Hit:
     id: str
     blob_id: str
     text: str
-    """Empty in answers of `recall_manual`, which opens nothing."""
+    """Empty in answers of `recall_manual`, which decrypts nothing."""
     distance: float
     """Calibrated cosine distance: 0 for the same, 2 for the opposite."""
     created_at: datetime
@@ -123,7 +123,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Hits, best first, and the number of hits that could not be opened."""
+    """Hits, best first, and the number of hits that could not be decrypted."""
 
     hits: tuple[Hit, ...]
     dropped: int = 0
@@ -155,7 +155,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Result of building index rows anew from blobs."""
+    """Result of rebuilding index rows from blobs."""
 
     restored: int
     skipped: int
@@ -204,19 +204,19 @@ class MemoryService(Protocol):
     """Stores and finds the memories of all owners.
 
     Raises `QuotaError`, `KeyReusedError`, `NoCertificateError` and `DownError` of `errors`. The
-    caller's right to the namespace was checked before; memories of other owners do not exist.
+    right of the caller to the namespace was checked before; other owners' memories are invisible.
     """
 
     async def ready(self) -> bool:
-        """Returns True while a text that is accepted now also becomes searchable."""
+        """Returns whether accepted texts currently become searchable."""
         ...
 
     async def remember(self, caller: Caller, items: Sequence[Item]) -> list[Job]:
-        """Accepts 1 to 20 texts; returns after they are durable, their jobs in the same order.
+        """Accepts 1 to 20 texts; returns their jobs in the same order, after they are durable.
 
-        An item whose idempotency key the owner used before, for the same text and namespace, gives
-        that job; a failed job starts anew as "pending". Raises `KeyReusedError` for another text,
-        and then accepts none of the items.
+        If the owner used the idempotency key of an item before, for the same text and namespace,
+        the earlier job is returned; a failed job is restarted as "pending". For another text
+        `KeyReusedError` is raised and no item is accepted.
         """
         ...
 
@@ -231,11 +231,11 @@ class MemoryService(Protocol):
         ...
 
     async def recall(self, caller: Caller, query: Query) -> Recalled:
-        """Finds by text. Raises `NoCertificateError` without a certificate."""
+        """Finds memories by text. Raises `NoCertificateError` without a certificate."""
         ...
 
     async def recall_manual(self, caller: Caller, query: Query) -> Recalled:
-        """Finds by vector and opens nothing."""
+        """Finds memories by vector; decrypts no text."""
         ...
 
     async def embed(self, text: str) -> tuple[float, ...]:
@@ -243,37 +243,37 @@ class MemoryService(Protocol):
         ...
 
     async def forget_namespace(self, caller: Caller, namespace: str) -> int:
-        """Deletes the memories of a namespace, their blobs and waiting jobs; returns how many."""
+        """Deletes the memories, blobs and waiting jobs of a namespace; returns their number."""
         ...
 
     async def forget(self, caller: Caller, ids: Sequence[str]) -> int:
-        """Deletes memories by memory id or blob id, with their blobs; returns how many."""
+        """Deletes memories by memory id or blob id, with their blobs; returns their number."""
         ...
 
     async def read(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
-        """Opens memories by id, in the order of `ids`, at distance 0. Needs a certificate.
+        """Returns decrypted memories in the order of `ids`, at distance 0. Requires a certificate.
 
-        Unknown ids and memories that cannot be opened are left out; the text is empty where the
+        Unknown ids and memories that cannot be decrypted are left out; the text is empty if the
         client encrypted it.
         """
         ...
 
     async def stats(self, caller: Caller, namespace: str) -> Stats:
-        """Counts one namespace."""
+        """Returns the size of a namespace."""
         ...
 
     async def restore(self, caller: Caller, namespace: str, limit: int) -> Restored:
-        """Builds index rows anew from the newest `limit` blobs. Needs a certificate."""
+        """Rebuilds index rows from the newest `limit` blobs. Requires a certificate."""
         ...
 
     async def namespaces(
         self, caller: Caller, after: After | None, limit: int
     ) -> list[NamespaceRow]:
-        """Lists the caller's namespaces by (`updated_at`, name) upwards, later than `after`."""
+        """Lists the caller's namespaces after `after`, in the order (`updated_at`, name)."""
         ...
 
     async def memories(self, caller: Caller, after: After | None, limit: int) -> list[MemoryRow]:
-        """Lists metadata of these by (`updated_at`, id) upwards, later than `after`."""
+        """Lists metadata of the memories after `after`, in the order (`updated_at`, id)."""
         ...
 
     async def blob(self, blob_id: str) -> bytes | None:
@@ -284,18 +284,18 @@ class MemoryService(Protocol):
 class KeyServer(Protocol):
     """Decides by its registry which delegates may use which account.
 
-    What the memory needs beside this (seal and open) is between the memory and the key server.
+    The methods for encryption and decryption, which only the memory uses, are not part of it.
     """
 
     @property
     def package_id(self) -> str:
-        """The id that certificates name: `0x` and 64 hex digits, drawn once for each key server."""
+        """The id in certificates: `0x` and 64 hex digits, generated once for each key server."""
         ...
 
     async def resolve(self, public_key: str, account_id: str | None) -> Account | None:
         """Returns the active account that has this delegate now, or None.
 
-        With `account_id` only that account is looked at; without, the one that has the key.
+        With `account_id` only that account is checked; without it, the account that has the key.
         Raises `DownError` when the key server does not answer.
         """
         ...
@@ -307,7 +307,7 @@ class KeyServer(Protocol):
     async def add_delegate(
         self, account_id: str, public_key: str, label: str, namespaces: frozenset[str] | None
     ) -> Delegate:
-        """Adds a delegate. Raises `RefusedError` for a known key or one too many (20)."""
+        """Adds a delegate. Raises `RefusedError` for a known key and above the limit of 20."""
         ...
 
     async def revoke_delegate(self, account_id: str, public_key: str) -> bool:

@@ -18,26 +18,27 @@ T = TypeVar("T")
 WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
 """Types of PostgreSQL for the words in braces of the schema."""
 EXACT_ROWS: Final = 4_000
-"""Memories of a namespace up to which all are compared; of more the index is asked."""
+"""Maximum number of memories of a namespace that are all compared; above it the index is used."""
 GRAPH: Final = "m = 24, ef_construction = 128"
-"""Edges of a vector, and candidates for them. With the defaults of pgvector (16 and 64) a tenant of
-50,000 among a million found 88 % of the nearest ten, with these 98 % (`bench.memwal_tenants`)."""
+"""Edges of a vector, and candidates for them. With the defaults of pgvector (16 and 64) a tenant
+with 50,000 of a million rows found 88 % of the nearest ten, with these 98 %
+(`bench.memwal_tenants`)."""
 EF_SEARCH: Final = 800
-"""Candidates that the index looks at, the most of one step that pgvector takes being 1000."""
+"""Candidates that the index examines in one step; pgvector permits at most 1000."""
 _CONNECTIONS: Final = 8
 _TRIES: Final = 5
 STATEMENT_SECONDS: Final = 30.0
 """Limit of a statement of a request or a job."""
 _UNLIMITED: Final = "SET LOCAL statement_timeout = 0"
-"""Time limit for the build of the index at a start: for a million vectors it takes minutes."""
+"""Lifts the time limit for building the index, which takes minutes for a million vectors."""
 _LOCK: Final = 7_305_113
-"""Advisory lock under which the schema is made."""
+"""Advisory lock that is held while the schema is made."""
 _RETRYABLE: Final = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
 )
-"""Errors after which a unit runs again: another node was faster."""
+"""Errors after which a unit is repeated: another node was faster."""
 
 
 class PostgresUnit:
@@ -63,14 +64,14 @@ class PostgresUnit:
 
 
 def _marked(sql: str) -> Any:
-    """Returns a statement with the marks of this driver; ours have no percent signs."""
+    """Returns a statement with the placeholders of this driver; it must not contain `%`."""
     return sql.replace("?", "%s")
 
 
 class PostgresDatabase(anyio.AsyncContextManagerMixin):
     """One database that several relayers may share. Use as `async with PostgresDatabase(...)`.
 
-    A unit runs again when another node was faster, so it must change nothing but the database.
+    A unit is repeated if another node was faster, so it must change nothing but the database.
     """
 
     def __init__(self, url: str, steps: tuple[str, ...]) -> None:
@@ -146,7 +147,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
             self._idle.append(connection)
 
     def _migrate(self, unit: Unit) -> None:
-        """Makes the tables that are not there yet; one node at a time."""
+        """Runs the missing steps of the schema, on one node at a time."""
         unit.execute(_UNLIMITED)
         unit.first_row("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
         unit.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -165,14 +166,14 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
 
 
 class NearestInPostgres:
-    """Asks pgvector. A small namespace is compared whole; a large one by an index of our space."""
+    """Searches with pgvector: all rows of a small namespace, or an index of a large one."""
 
     def __init__(self, database: Database, *, exact_rows: int = EXACT_ROWS) -> None:
         self._database = database
         self._exact_rows = exact_rows
 
     async def index_space(self, space: str, dims: int) -> None:
-        """Makes the index of a space, unless it is there."""
+        """Makes the index of a space, unless it exists."""
         name = f"memory_near_{dims}_{sum(space.encode())}"
         literal = space.replace("'", "''")
 
@@ -200,7 +201,7 @@ class NearestInPostgres:
                 near = _by_index(unit, scope, bound, dims, limit)
                 if len(near) == limit:
                     return near
-            return _exact(unit, scope, bound, limit)  # also where the index came back short
+            return _exact(unit, scope, bound, limit)  # also if the index returned too few rows
 
         rows = await self._database.read(look)
         return [(id_, _number(cosine)) for id_, cosine in rows]
@@ -210,10 +211,10 @@ class NearestInPostgres:
         return "[" + ",".join(f"{number:.9g}" for number in vector.tolist()) + "]"
 
     def added(self, scope: VectorScope, memory_id: str, vector: Floats) -> None:
-        """Does nothing: the database has it."""
+        """Does nothing: the database contains the row."""
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
-        """Does nothing: the database has it no more."""
+        """Does nothing: the rows are deleted in the database."""
 
 
 def _exact(unit: Unit, scope: VectorScope, bound: object, limit: int) -> list[Row]:
@@ -228,7 +229,7 @@ def _exact(unit: Unit, scope: VectorScope, bound: object, limit: int) -> list[Ro
 
 
 def _by_index(unit: Unit, scope: VectorScope, bound: object, dims: int, limit: int) -> list[Row]:
-    """Asks the index, which goes on until enough of the rows are of the namespace."""
+    """Searches the index, which continues until enough rows of the namespace are found."""
     unit.execute("SET LOCAL hnsw.iterative_scan = strict_order")
     unit.execute(f"SET LOCAL hnsw.ef_search = {max(EF_SEARCH, 2 * limit)}")
     literal = scope.space.replace("'", "''")
@@ -241,7 +242,7 @@ def _by_index(unit: Unit, scope: VectorScope, bound: object, dims: int, limit: i
 
 
 def _number(cosine: float | None) -> float:
-    """Returns a cosine; one with a vector of zeros is none, and counts as 0."""
+    """Returns a cosine; 0 if it is undefined because a vector is zero."""
     return 0.0 if cosine is None or cosine != cosine else float(cosine)  # noqa: PLR0124 - not a number
 
 

@@ -1,4 +1,4 @@
-"""Child processes of the relayer: each ends when this process does, by the end of its input."""
+"""Child processes of the relayer: each ends with this process, at the end of its input."""
 
 import os
 import signal
@@ -44,17 +44,17 @@ class Child:
         return self._tail.decode(errors="replace")
 
     async def wait(self) -> int:
-        """Waits until it has ended; returns its exit code."""
+        """Waits until the child has ended; returns its exit code."""
         return await self._process.wait()
 
     async def read_errors(self) -> None:
-        """Reads standard error until its end, so that the child never waits for a reader."""
+        """Reads standard error until its end, so that the child never blocks on a full pipe."""
         async for part in self._stderr:
             self._tail += part
             del self._tail[:-_TAIL_BYTES]
 
     async def end(self) -> None:
-        """Ends it: by the end of its input and a signal, then without asking."""
+        """Ends the child: closes its input and sends SIGTERM, after the grace time SIGKILL."""
         if self._process.returncode is None:
             await self.stdin.aclose()
             self._process.send_signal(signal.SIGTERM)
@@ -70,7 +70,7 @@ async def child(command: Sequence[str], variables: Mapping[str, str]) -> AsyncGe
     """Runs a Python program for the block, with additional environment variables.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the program cannot be started.
     """
     base = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     process = await anyio.open_process(

@@ -16,7 +16,7 @@ WEIGHTS: Final = {
 """Weight of a request by its path; any other weighs 1."""
 
 MAX_WINDOWS: Final = 10_000
-"""Windows in memory; the longest unused are dropped first."""
+"""Maximum number of windows in memory; the least recently used are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Exceeded:
 
     @property
     def retry_after(self) -> int:
-        """Seconds after which the client may retry."""
+        """Returns the seconds after which the client may retry."""
         return 60 if self.layer.seconds == 60 else 300  # noqa: PLR2004 - a minute
 
     def body(self) -> dict[str, object]:
-        """Returns the JSON object of the 429."""
+        """Returns the JSON object of the response 429."""
         return {
             "error": "Rate limit exceeded",
             "layer": self.layer.name,
@@ -79,7 +79,7 @@ class RequestLimits:
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
     def charge(self, key: str, owner: str, weight: int, now: float) -> Exceeded | None:
-        """Counts one request of `key`, or returns the limit that it would exceed."""
+        """Counts one request of `key`; returns the exceeded limit, or None if it was counted."""
         if not self.on:
             return None
         windows = self._of(key, owner, now)
@@ -91,7 +91,7 @@ class RequestLimits:
         return None
 
     def add(self, key: str, owner: str, weight: int, now: float) -> None:
-        """Counts work that a request caused beyond its weight; it may exceed the limit."""
+        """Counts further work that a request caused; this may exceed the limit."""
         if self.on and weight:
             for window in self._of(key, owner, now):
                 window.add(now, weight)

@@ -16,9 +16,9 @@ from skerry_relayer.vault import OpenedBlob, Vault
 from skerry_relayer.vector_search import VectorScope
 
 MANUAL: Final = "manual:"
-"""Prefix of the space of memories with texts that only the client can open."""
-_WIDER: Final = 5
-_AT_LEAST: Final = 50
+"""Prefix of the space of memories whose texts only the client can decrypt."""
+_CANDIDATES_PER_HIT: Final = 5
+_MIN_CANDIDATES: Final = 50
 _DAY_MS: Final = 86_400_000
 
 
@@ -30,7 +30,7 @@ class Recall:
         self._vault = vault
 
     async def by_text(self, caller: Caller, query: Query) -> Recalled:
-        """Returns the memories whose texts are nearest to a question.
+        """Returns the memories nearest to the text of a query, with their texts.
 
         Raises:
             NoCertificateError: the request has no certificate.
@@ -95,7 +95,11 @@ class Recall:
         self, scopes: Sequence[VectorScope], vector: Floats, query: Query
     ) -> list[tuple[Memory, Hit]]:
         reorders = query.sort == "recent" or query.weights.changes_order
-        count = max(min(_WIDER * query.limit, _AT_LEAST), query.limit) if reorders else query.limit
+        count = (
+            max(min(_CANDIDATES_PER_HIT * query.limit, _MIN_CANDIDATES), query.limit)
+            if reorders
+            else query.limit
+        )
         near: list[tuple[str, float]] = []
         for scope in scopes:
             space = scope.space.removeprefix(MANUAL)

@@ -27,9 +27,9 @@ class Relayer:
     origins: tuple[str, ...] = ()
     """Origins of other sites whose pages may send requests (CORS)."""
     public_url: str = ""
-    """Address that clients use, when they do not reach this server directly; without a path."""
+    """Address for clients that do not reach this server directly; it has no path."""
     counts: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    """Answers by route and status, for `/metrics`."""
+    """Numbers of answers by route and status, for `/metrics`."""
     started: float = 0.0
     mcp: bool = True
     """True when `/api/mcp` is open, whose clients send private keys."""

@@ -71,7 +71,7 @@ class Restore:
         )
 
     async def _some(self, caller: Caller, some: list[_Candidate]) -> tuple[int, int]:
-        """Restores candidates; returns the number of restored ones and of those it cannot open."""
+        """Restores candidates; returns the numbers of restored and of failed candidates."""
         if caller.certificate is None:
             raise NoCertificateError("Opening texts requires a certificate.")
         files = await self._parts.blobs.get(caller.owner, [candidate.blob_id for candidate in some])
@@ -93,7 +93,7 @@ class Restore:
         tag = None
         if not header.manual:
             tag = tag_of(tag_key, header.namespace, content.text)
-            if space != parts.vectors.space:  # of another model: not comparable with its vectors
+            if space != parts.vectors.space:  # a vector of another model cannot be compared
                 (vector,) = await parts.vectors.of([content.text], Kind.PASSAGE)
                 space = parts.vectors.space
 

@@ -19,8 +19,8 @@ from .relayer import Relayer
 
 MAX_FACTS: Final = 20
 _MAX_RELATED: Final = 10
-"""Memories near the text that the extractor is shown, so that it does not repeat them."""
-_SAME: Final = 0.35
+"""Number of related memories in the request to the extractor, so that it does not repeat them."""
+_MAX_DISTANCE: Final = 0.35
 """Distance up to which a stored memory is compared with a new fact word by word."""
 _WORD: Final = re.compile(r"\w+")
 
@@ -56,7 +56,7 @@ def _item(body: bodies.RememberBody, caller: Caller) -> Item:
 
 
 def _keyed(item: Item, common: str, number: int) -> Item:
-    """Returns the item with its own key, or one derived from that of the whole request."""
+    """Returns the item with its own key, or with a key derived from the key of the request."""
     return Item(item.text, item.namespace, item.idempotency_key or f"{common}\0{number}")
 
 
@@ -138,7 +138,7 @@ async def analyze(relayer: Relayer, admitted: Admitted, request: Request) -> Res
     body = bodies.parse(request, admitted.body, bodies.AnalyzeBody)
     text = bodies.text(body.text, "Text", bodies.MAX_ANALYZED)
     namespace = bodies.namespace(body.namespace, caller)
-    facts = await new_facts(relayer, caller, text, namespace, _moment(body.occurred_at))
+    facts = await new_facts(relayer, caller, text, namespace, _parsed_time(body.occurred_at))
     common = bodies.key(body.idempotency_key)
     items = [
         Item(fact.text, namespace, _fact_key(common, fact.text), importance=fact.importance)
@@ -160,14 +160,14 @@ async def analyze(relayer: Relayer, admitted: Admitted, request: Request) -> Res
 
 
 def _fact_key(common: str | None, fact: str) -> str | None:
-    """Returns the key of one fact, derived from that of the whole request."""
+    """Returns the key of one fact, derived from the key of the request."""
     return f"{common}\0{sha256(fact.encode()).hexdigest()}" if common is not None else None
 
 
 async def new_facts(
     relayer: Relayer, caller: Caller, text: str, namespace: str, occurred_at: datetime | None
 ) -> list[Fact]:
-    """Returns at most `MAX_FACTS` facts of `text` that the namespace does not have yet."""
+    """Returns at most `MAX_FACTS` facts of `text` that are new in the namespace."""
     memories: list[str] = []
     if caller.certificate is not None:
         near = await relayer.memory.recall(caller, Query(namespace, _MAX_RELATED, text))
@@ -182,20 +182,20 @@ async def new_facts(
 
 
 async def _is_stored(relayer: Relayer, caller: Caller, text: str, namespace: str) -> bool:
-    """Returns True when a memory of the namespace has the same words; False without certificate."""
+    """Returns whether a memory of the namespace has the same words; False without certificate."""
     if caller.certificate is None:
         return False
     recalled = await relayer.memory.recall(caller, Query(namespace, 3, text))
     words = _words(text)
-    return any(hit.distance <= _SAME and _words(hit.text) == words for hit in recalled.hits)
+    return any(hit.distance <= _MAX_DISTANCE and _words(hit.text) == words for hit in recalled.hits)
 
 
 def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def _moment(text: str | None) -> datetime | None:
-    """Returns the time of `occurred_at`. Raises `RefusedError` for what is no RFC 3339."""
+def _parsed_time(text: str | None) -> datetime | None:
+    """Returns the time of `occurred_at`. Raises `RefusedError` if it is not RFC 3339."""
     if text is None:
         return None
     try:
@@ -248,7 +248,7 @@ async def forget_memories(relayer: Relayer, admitted: Admitted, request: Request
 
 
 async def read_memories(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
-    """Answers `POST /api/memories/read`: opens memories by id; others' ids are left out."""
+    """Answers `POST /api/memories/read`: returns memories by id; skips ids of other owners."""
     caller = admitted.caller
     body = bodies.parse(request, admitted.body, bodies.IdsBody)
     _need_certificate(caller)

@@ -12,7 +12,7 @@ from .gate import read_body
 from .relayer import VERSION, Relayer
 
 API_VERSION: Final = "1.0.0"
-"""Version of the protocol; clients refuse another major one."""
+"""Version of the protocol; clients refuse another major version."""
 
 _HOST: Final = re.compile(
     r"[A-Za-z0-9.-]{1,255}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?"
@@ -21,7 +21,7 @@ _BLOB: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def compatibility() -> dict[str, Any]:
-    """Returns the six fields by which clients judge whether they fit."""
+    """Returns the six fields by which clients check their compatibility."""
     return {
         "relayerVersion": VERSION,
         "apiVersion": API_VERSION,
@@ -59,7 +59,7 @@ async def version(_relayer: Relayer, _: Request) -> Response:
 
 
 async def config(relayer: Relayer, request: Request) -> Response:
-    """Answers `GET /config`: the package, and this server as the chain that has it."""
+    """Answers `GET /config`: the package id, and this server as the address of the chain."""
     return reply(
         {
             "packageId": relayer.keys.package_id,

@@ -1,4 +1,4 @@
-"""Serves the page of an owner, which signs its requests in the browser."""
+"""Serves the web page of an owner, which signs its requests in the browser."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         "crypto.js": "text/javascript",
     }
 )
-"""The files of the page; no other name is looked up on the disk."""
+"""The files of the page; no other file is served."""
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -43,9 +43,9 @@ class Bucket:
 
 
 def bucket_of(address: str, environ: Mapping[str, str] = os.environ) -> Bucket:
-    """Returns the bucket of `s3://bucket/prefix`, with the usual variables of the environment.
+    """Returns the bucket of `s3://bucket/prefix`, with credentials from the AWS variables.
 
-    `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` names a server of another maker.
+    `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` names a server other than that of Amazon.
 
     Raises:
         RefusedError: the address names no bucket, or the credentials are missing.
@@ -125,7 +125,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
             yield self
 
     async def put(self, owner: str, blob_id: str, data: bytes) -> None:
-        """Stores a file, in the place of one with the same id."""
+        """Stores a file; replaces a file with the same id."""
         await self._send("PUT", self._key(owner, blob_id), body=data)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
@@ -154,7 +154,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
         return None if response.status_code == _NOT_FOUND else response.content
 
     async def _listed(self, prefix: str) -> list[str]:
-        """Returns the keys below a prefix; a page has a thousand."""
+        """Returns the keys below a prefix, requested in pages of a thousand."""
         keys: list[str] = []
         token = ""
         while True:
@@ -180,7 +180,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
-        """Sends a request, again where that may help; 404 is an answer."""
+        """Sends a request, and repeats it after temporary failures; the status 404 is returned."""
         path = quote(f"/{self._bucket.name}/{key}", safe="/-_.~")
         pairs = sorted((query or {}).items())
         line = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
@@ -209,7 +209,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
 
 
 async def _each(items: Sequence[str], work: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Returns the results for all items in their order, a few at once."""
+    """Returns the results for all items in their order, computed `_AT_ONCE` at a time."""
     results: dict[int, T] = {}
     limit = anyio.CapacityLimiter(_AT_ONCE)
 

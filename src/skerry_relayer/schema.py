@@ -89,5 +89,5 @@ SQLITE: Final = {"bytes": "BLOB", "vector": "BLOB"}
 
 
 def steps(words: dict[str, str]) -> tuple[str, ...]:
-    """Returns the steps with the words of an engine."""
+    """Returns the steps with the type names of an engine."""
     return tuple(step.format(**words) for step in STEPS)

@@ -41,7 +41,9 @@ def run(parsed: Namespace) -> None:
     """Serves until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if parsed.key_server is None:
-        opened_registry(parsed.dir).close()  # a folder without registry ends here with the remedy
+        opened_registry(
+            parsed.dir
+        ).close()  # raises an error with a remedy if the folder has no registry
     try:
         anyio.run(_serve, parsed)
     except BaseExceptionGroup as group:
@@ -49,7 +51,7 @@ def run(parsed: Namespace) -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Returns the first error in groups of them: the command prints it as one line."""
+    """Returns the first error of nested groups: the command prints it as one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -76,7 +78,7 @@ def _bound(host: str, port: int) -> socket.socket:
     """Returns a bound socket.
 
     Raises:
-        RefusedError: the address cannot be listened on.
+        RefusedError: the program cannot listen on the address.
     """
     try:
         return bind(host, port)
@@ -118,7 +120,7 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
         memory = await stack.enter_async_context(opened(options))
         folder = Folders(parsed.dir).database
         nonces: NonceStore = Nonces(folder / _NONCES, _boot_id(), now())
-        if parsed.database:  # other relayers may use it too
+        if parsed.database:  # other relayers may use the database too
             nonces.close()
             nonces = SharedNonces(memory.database)
         stack.callback(nonces.close)
@@ -138,7 +140,7 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
 
 
 def _check_model(parsed: Namespace) -> None:
-    """Raises `RefusedError` where a model lacks its address, or an address its model."""
+    """Raises `RefusedError` if only one of model and address is given."""
     if bool(parsed.model) is not bool(parsed.model_url) or (
         parsed.model_url and not parsed.model_url.startswith(("http://", "https://"))
     ):
@@ -149,7 +151,7 @@ def _check_model(parsed: Namespace) -> None:
 
 
 async def _extractor(parsed: Namespace, stack: AsyncExitStack) -> Extractor:
-    """Returns the model of the options, or the rules where none is named."""
+    """Returns the model of the options, or the rules if no model is named."""
     if not parsed.model:
         return Rules()
     key = os.environ.get(MODEL_KEY, "")

@@ -17,10 +17,10 @@ MAX_BYTES = 4096
 """Maximum length of the header in bytes; official clients send 604 to 624."""
 
 MAX_MINUTES = 30
-"""Longest life of a certificate that is accepted; official clients ask for 5."""
+"""Maximum lifetime of an accepted certificate in minutes; official clients use 5."""
 
 AHEAD_SECONDS = 300
-"""Seconds that a certificate may be from the future: the drift that signatures are allowed."""
+"""Seconds by which a certificate may be from the future, as for signatures."""
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _PACKAGE = re.compile(r"0x[0-9a-f]{64}")
@@ -32,7 +32,7 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A verified certificate. `header` is what the client sent; a key server verifies it again."""
+    """A verified certificate. The key server verifies `header`, as the client sent it, again."""
 
     header: str
     public_key: str
@@ -75,7 +75,7 @@ def verify(header: str, *, public_key: str, package_id: str, now: float) -> Cert
         raise CertificateError("the certificate is for another package")
     if not 1 <= wire.ttl_min <= MAX_MINUTES:
         raise CertificateError(
-            f"the certificate lives {wire.ttl_min} minutes, not 1 to {MAX_MINUTES}"
+            f"the certificate is valid for {wire.ttl_min} minutes, not 1 to {MAX_MINUTES}"
         )
     expires_at = wire.creation_time_ms / 1000 + wire.ttl_min * 60
     if not wire.creation_time_ms / 1000 - AHEAD_SECONDS <= now < expires_at:
@@ -142,7 +142,7 @@ def _seed(text: str) -> bytes:
 
 
 def _expanded(prefix: str) -> list[int]:
-    """Returns the values by which a prefix counts for the checksum."""
+    """Returns the values of a prefix in the checksum."""
     return [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
 
 
@@ -159,7 +159,7 @@ def _polymod(values: list[int]) -> int:
 
 
 def issue(key: Ed25519PrivateKey, package_id: str, now: float) -> str:
-    """Returns a certificate of five minutes that `key` signs, as clients make it."""
+    """Returns a certificate for five minutes that is signed by `key`, as clients make it."""
     public_key, seed = key.public_key().public_bytes_raw(), secrets.token_bytes(32)
     wire = _Wire(
         address=address_of(public_key),

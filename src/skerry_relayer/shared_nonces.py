@@ -11,14 +11,14 @@ _SWEEP: Final = 256
 
 
 class SharedNonces:
-    """The nonces of the last eleven minutes: what one relayer accepted, no other accepts again."""
+    """The nonces of the last eleven minutes, each of which only one relayer accepts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._count = 0
 
     async def take(self, nonce: str, signed_at: float, now: float) -> bool:  # noqa: ARG002 - the database is durable, so the time does not matter
-        """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
+        """Returns True for the first request with this nonce. Raises `DownError` if unknown."""
         self._count += 1
         sweeps = self._count % _SWEEP == 0
 

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 DRIFT: Final = 300
-"""Seconds that the clock of a client may be off, in both directions."""
+"""Seconds by which the clock of a client may differ, in both directions."""
 
 SIGNED: Final = ("x-public-key", "x-signature", "x-timestamp", "x-nonce", "x-account-id")
 _KEY: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -23,20 +23,20 @@ _ACCOUNT: Final = re.compile(r"0x[0-9a-f]{64}", re.ASCII)
 
 
 class RejectedError(Exception):
-    """A request that is not let in: an answer with `status`, an empty body and perhaps a reason."""
+    """Error: a request is refused with `status`, an empty body and an optional reason."""
 
     def __init__(self, status: int = 401, reason: str = "", *, late: bool = False) -> None:
         super().__init__(reason or f"status {status}")
         self.status = status
         self.reason = reason
-        """Text of the `x-auth-error` header, or empty."""
+        """Text of the header `x-auth-error`; empty for none."""
         self.late = late
-        """True when the signature was looked at: such answers take a constant time longer."""
+        """True if the signature was checked: such answers are delayed by a constant time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The signed headers of a request, well-formed and from the present; not yet verified."""
+    """The signed headers of a request, well-formed and recent, but not yet verified."""
 
     public_key: str
     signature: str

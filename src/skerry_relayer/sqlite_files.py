@@ -18,7 +18,7 @@ def private_folder(path: Path) -> Path:
 
 
 def connect(path: Path, *, thread_bound: bool = True) -> sqlite3.Connection:
-    """Opens a database, in autocommit mode, whose commits outlive a loss of power."""
+    """Opens a database in autocommit mode, whose commits survive a power failure."""
     private_folder(path.parent)
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE))
@@ -36,7 +36,7 @@ def connect(path: Path, *, thread_bound: bool = True) -> sqlite3.Connection:
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[str, ...]) -> None:
-    """Runs the steps that this file has not had; `user_version` counts them.
+    """Runs the missing steps of the schema; `user_version` counts the finished ones.
 
     Raises:
         ValueError: a newer program made the file.

@@ -1,4 +1,4 @@
-"""Keyed hashes of texts: only with the owner's key two texts can be compared by them."""
+"""Keyed hashes of texts, which can be compared only with the owner's key."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ import unicodedata
 
 
 def tag_of(key: bytes, namespace: str, text: str) -> str:
-    """Returns the tag of a text; texts that differ in case, spaces or a last full stop have one."""
+    """Returns the tag of a text; case, spaces and a final full stop do not change it."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain = " ".join(folded.split()).rstrip(".!").rstrip() or folded
     return _keyed(key, b"tag", namespace, plain)

@@ -1,4 +1,4 @@
-"""Upkeep of a relayer's folder: keys of owners drawn anew, copies, and a look at all of it."""
+"""Maintenance of a relayer's folder: new keys of owners, and copies of the folder."""
 
 import fcntl
 import os
@@ -30,27 +30,27 @@ from skerry_relayer.sqlite_files import connect, private_folder
 from skerry_relayer.vault import binding_of
 
 GRACE_SECONDS: Final = 30.0
-"""Seconds for which an old key is kept: a text that is sealed now may still be wrapped to it."""
+"""Seconds for which an old key is kept: a text that is being stored may still use it."""
 _LOCK: Final = "upkeep.lock"
 _BATCH: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class RewrapReport:
-    """Result of drawing the keys of owners anew."""
+    """Result of replacing the keys of owners."""
 
     owners: int
     blobs: int
-    """Blobs whose keys are wrapped to the new keys now."""
+    """Blobs whose keys were wrapped to the new keys."""
     failed: int
-    """Blobs that no key opens; the old keys of their owners are kept."""
+    """Blobs that no key decrypts; the old keys of their owners are kept."""
     dropped: int
     """Old keys that were destroyed."""
 
 
 @contextmanager
 def upkeep(root: Path) -> Iterator[None]:
-    """Holds the lock of the folder: a copy while keys change would not open.
+    """Holds the lock of the folder: a copy made while keys change could not be decrypted.
 
     Raises:
         RefusedError: another command holds it.
@@ -72,7 +72,7 @@ def upkeep(root: Path) -> Iterator[None]:
 class OwnerRewrap:
     """Wraps the keys of all blobs to new keys of their owners, then destroys the old keys.
 
-    A relayer may serve meanwhile. After a kill, the next run completes the work.
+    The relayer may run meanwhile. After a kill, the next run completes the work.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class OwnerRewrap:
         self._reach = reach
 
     async def run(self) -> RewrapReport:
-        """Does it for every owner of the registry."""
+        """Replaces the keys of every owner of the registry."""
         owners = [account.owner for account in self._registry.accounts()]
         counts = [0, 0, 0]
         for owner in owners:
@@ -105,7 +105,7 @@ class OwnerRewrap:
             counts[1] += failed
         await self._wait(owners)
         for owner in owners:
-            done, failed = await self._all_blobs(owner)  # blobs that were sealed meanwhile
+            done, failed = await self._all_blobs(owner)  # blobs that were encrypted meanwhile
             counts[0] += done
             self._reach("rewrap.wrapped")
             if not failed:
@@ -114,14 +114,14 @@ class OwnerRewrap:
         return RewrapReport(len(owners), *counts)
 
     async def _wait(self, owners: Sequence[str]) -> None:
-        """Waits until no relayer can be sealing with a key that is not the newest."""
+        """Waits until no relayer can still encrypt with an old key."""
         drawn = [self._registry.generations(owner)[-1][1] for owner in owners]
         if drawn:
             remaining_ms = max(drawn) + self._grace_ms - self._registry.now()
             await anyio.sleep(max(0, remaining_ms) / 1000)
 
     async def _all_blobs(self, owner: str) -> tuple[int, int]:
-        """Rewraps the blobs of an owner; returns how many, and how many no key opens."""
+        """Rewraps the blobs of an owner; returns the numbers of rewrapped and of failed blobs."""
         done = failed = 0
         for store in self._stores:
             store_done, store_failed = await self._of_store(store, owner)
@@ -142,7 +142,7 @@ class OwnerRewrap:
         return done, failed
 
     async def _rewrap(self, store: BlobStore, owner: str, blob_id: str, file: bytes) -> bool | None:
-        """Rewraps a blob; returns False when it was already, None when no key opens it."""
+        """Rewraps a blob; returns False if it has the new key, None if no key decrypts it."""
         newest = self._registry.seal_key(owner)
         try:
             blob = unpacked(file, blob_id)
@@ -187,12 +187,12 @@ class Copied:
 
 
 def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
-    """Copies a relayer's folder while it serves, to a folder that is not there yet.
+    """Copies a relayer's folder, also while it serves, to a new folder.
 
-    The copy is a folder for `--dir`. Without the keys it opens nothing; keep those elsewhere.
+    The copy is a folder for `--dir`. Without the keys it cannot be decrypted; store them elsewhere.
 
     Raises:
-        RefusedError: the target is there, or another command works on the folder.
+        RefusedError: the target exists, or another command works on the folder.
         MissingError: there is no relayer in the folder.
     """
     folders = Folders(root)
@@ -205,7 +205,7 @@ def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
             f"tools of their stores, and {folders.keys} beside them."
         )
     if target.exists():
-        raise RefusedError(f"{target} is there already. Give a folder that is not.")
+        raise RefusedError(f"{target} exists already. Name a folder that does not exist.")
     part = target.with_name(f"{target.name}.part")
     if part.exists():
         shutil.rmtree(part)
@@ -225,7 +225,7 @@ def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
 
 
 def _copy_database(source: Folders, target: Folders) -> int:
-    """Copies the database before the blobs: then each row of the copy has its blob."""
+    """Copies the database; the blobs follow, so that each row of the copy has its blob."""
     path = source.database / DATABASE
     if not path.exists():
         return 0

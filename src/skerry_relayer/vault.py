@@ -1,4 +1,4 @@
-"""Closes and opens memories: between texts with vectors, and blobs."""
+"""Encrypts texts and vectors to blobs, and decrypts them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from skerry_relayer.sessions import Certificate
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """Decrypted content of a blob: enough for an index row without asking the model again."""
+    """Decrypted content of a blob, from which an index row is rebuilt without the model."""
 
     text: str
-    """Empty where the client encrypted it."""
+    """Text; empty if the client encrypted it."""
     space: str
     vector: bytes
     """Floats of 32 bits."""
@@ -41,12 +41,12 @@ class OpenedBlob:
 
 
 def binding_of(header: Header) -> Binding:
-    """Returns the place to which the memory of a header is bound."""
+    """Returns the binding of the memory of a header."""
     return Binding(header.owner, header.account, header.namespace, header.id)
 
 
 def closed(header: Header, content: Content, key: SealKey, encrypted: bytes | None = None) -> Blob:
-    """Returns the blob of a memory; with `encrypted` its body is what the client encrypted."""
+    """Returns the blob of a memory; its body is `encrypted` if the client encrypted the text."""
     text_key, binding = new_key(), binding_of(header)
     plain = msgspec.msgpack.encode(content)
     wrapped = Wrap(key.generation, wrap(text_key, key.public, binding))
@@ -90,13 +90,13 @@ class Vault:
 
 
 def wrapped_key(blob: Blob) -> Wrapped:
-    """Returns the wrapped key of a blob as the key server takes it."""
+    """Returns the wrapped key of a blob in the form of a request to the key server."""
     header, wrap_ = blob.header, blob.wrap
     return Wrapped(header.account, header.namespace, header.id, wrap_.generation, wrap_.wrapped)
 
 
 def _checked(memory: Memory, file: bytes | None) -> Blob | None:
-    """Returns the blob of a row, or None: its file is missing, changed, or that of another row."""
+    """Returns the blob of a row; None if its file is missing, changed, or of another row."""
     if file is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Compares a vector with those of a namespace, in memory and exactly."""
+"""Compares a vector exactly with all vectors of a namespace, in memory."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from skerry_recall.numbers import Floats, np
 from skerry_relayer.database import Database, Unit
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of vectors in memory; beyond them the least recently searched namespace is dropped."""
+"""Maximum size of vectors in memory, in bytes; the least recently searched namespace is dropped."""
 _FIRST_ROWS: Final = 64
 _CHUNK: Final = 500
 """Number of vectors in one read."""
@@ -89,9 +89,9 @@ class NearestInMemory:
     Only one process may change the database.
     """
 
-    def __init__(self, database: Database, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, database: Database, max_bytes: int = MAX_BYTES) -> None:
         self._database = database
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
         self._matrices: OrderedDict[VectorScope, _Matrix] = OrderedDict()
         self._changes = 0
         """Counts changes: a read from the database during a change is repeated."""

@@ -38,9 +38,9 @@ WAITS: Final = (0.2, 0.8, 3.0)
 FRESH_MS: Final = 600_000
 """Time after an upload within which a 404 of an aggregator is retried."""
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of a blob."""
+"""Maximum size of a blob in bytes."""
 MAX_CACHED_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of ciphertext in memory, so that new blobs can be read at once."""
+"""Maximum size of the cached ciphertext in bytes, so that new blobs can be read at once."""
 RENEW_SECONDS: Final = 3600.0
 """Interval of the search for blobs that expire soon."""
 MAX_EPOCHS: Final = 53
@@ -63,7 +63,7 @@ class Network(msgspec.Struct, frozen=True):
 
     @property
     def renew_ms(self) -> int:
-        """Returns the age at which a blob is uploaded again: half of its life."""
+        """Returns the age at which a blob is uploaded again: half of its storage time."""
         return round(self.epochs * self.epoch_days * _DAY_MS / 2)
 
 
@@ -232,7 +232,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         return WalrusBlob(owner, blob_id, walrus_id, end_epoch, self._clock())
 
     async def _downloaded(self, stored: WalrusBlob) -> bytes | None:
-        """Returns a file; None if it does not exist. Waits for one that was just uploaded."""
+        """Returns a file; None if it does not exist. Waits for a file that was just uploaded."""
         path = f"/v1/blobs/{quote(stored.walrus_id, safe='')}"
         urls = [aggregator + path for aggregator in self._network.aggregators]
         is_fresh = self._clock() - stored.stored_at < FRESH_MS

@@ -1,4 +1,4 @@
-"""All SQL about blobs on Walrus: which id of the network each blob has, and since when."""
+"""All SQL about blobs on Walrus: the network id of each blob, and the time of its upload."""
 
 from collections.abc import Iterable, Sequence
 
@@ -52,7 +52,7 @@ def before(unit: Unit, time: int, limit: int) -> list[WalrusBlob]:
 
 
 def forget(unit: Unit, owner: str, ids: Iterable[str]) -> None:
-    """Forgets where blobs are."""
+    """Deletes the network ids of blobs."""
     for blob_id in ids:
         unit.execute("DELETE FROM walrus_blob WHERE owner = ? AND blob_id = ?", (owner, blob_id))
 

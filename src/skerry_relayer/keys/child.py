@@ -1,4 +1,4 @@
-"""The key server as a child of the relayer: started, and started again when it dies."""
+"""Runs the key server as a child process of the relayer, and restarts it when it dies."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -17,17 +17,17 @@ from skerry_relayer.processes import Child, child, module
 logger = logging.getLogger(__name__)
 START_SECONDS: Final = 30.0
 _FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 10.0
+_MAX_WAIT: Final = 10.0
 
 
 @asynccontextmanager
 async def key_server(folder: Path) -> AsyncGenerator[KeyClient]:
     """Runs the key server of a folder for the block and connects to it.
 
-    A server that dies is started again; until then requests end with `DownError`.
+    A server that dies is restarted; until then requests raise `DownError`.
 
     Raises:
-        DownError: it could not be started.
+        DownError: the key server could not be started.
     """
     path = folder / SOCKET
     async with anyio.create_task_group() as tasks:
@@ -57,13 +57,13 @@ async def _keep_running(
                 await server.wait()
                 raise DownError(f"The key server did not start. {server.tail.strip()}")
             else:
-                logger.error("the key server did not start again: %s", server.tail)
+                logger.error("the key server could not be restarted: %s", server.tail)
         await anyio.sleep(wait)
-        wait = min(wait * 2, _LONGEST_WAIT)
+        wait = min(wait * 2, _MAX_WAIT)
 
 
 async def _is_ready(server: Child) -> bool:
-    """Returns whether the server printed its line within the time."""
+    """Returns whether the server printed its ready line in time."""
     printed = b""
     with anyio.move_on_after(START_SECONDS):
         while READY.encode() not in printed:

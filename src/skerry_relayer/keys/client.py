@@ -53,7 +53,7 @@ from skerry_relayer.ports import Account, Delegate
 from skerry_relayer.sessions import Certificate
 
 SECONDS: Final = 5.0
-"""Seconds for one answer."""
+"""Time limit of one answer in seconds."""
 _MAX_IDLE: Final = 4
 _ERRORS: Final[dict[int, type[RelayerError]]] = {
     error.status: error
@@ -74,7 +74,7 @@ class OwnerKeySet:
 
     seal: SealKey
     tag_key: bytes
-    """Key of the hashes by which texts of the owner are compared."""
+    """Key of the hashes by which equal texts of the owner are recognised."""
 
 
 class KeyClient(anyio.AsyncContextManagerMixin):
@@ -106,7 +106,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return self._package_id
 
     async def resolve(self, public_key: str, account_id: str | None) -> Account | None:
-        """Returns the active account that has this delegate now, or None."""
+        """Returns the active account that has this delegate key now, or None."""
         match = await self._ask(Resolve(public_key, account_id), AccountFound)
         if not match.id:
             return None
@@ -114,7 +114,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return Account(match.id, match.owner, match.label, names)
 
     async def owner_keys(self, owner: str) -> OwnerKeySet:
-        """Returns the keys that new texts of an owner are sealed with.
+        """Returns the keys for encrypting new texts of an owner.
 
         Raises:
             MissingError: there is no such owner.
@@ -154,7 +154,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
     async def add_delegate(
         self, account_id: str, public_key: str, label: str, namespaces: frozenset[str] | None
     ) -> Delegate:
-        """Adds a delegate. Raises `RefusedError` for a known key or one too many."""
+        """Adds a delegate. Raises `RefusedError` for a known key and above the limit."""
         names = None if namespaces is None else sorted(namespaces)
         added = await self._ask(AddDelegate(account_id, public_key, label, names), DelegateRow)
         return _delegate(added)
@@ -178,7 +178,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return answer
 
     async def _exchange(self, request: Request) -> Response:
-        """Sends on an idle connection, or on a new one; one that died while idle is replaced."""
+        """Sends over an idle or a new connection; replaces an idle connection that has died."""
         while self._idle:
             connection = self._idle.pop()
             try:
@@ -193,7 +193,9 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         try:
             await send(connection.stream, request)
             answer = await receive(connection.reader, read_response)
-        except BaseException:  # a late answer must not be taken for that of the next request
+        except (
+            BaseException
+        ):  # a late answer must not be mistaken for the answer to the next request
             await anyio.aclose_forcefully(connection.stream)
             raise
         if len(self._idle) < _MAX_IDLE:

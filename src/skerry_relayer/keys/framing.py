@@ -12,7 +12,7 @@ from skerry_relayer.envelope import Binding
 LENGTH_BYTES: Final = 4
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_ITEMS: Final = 1000
-"""Keys of texts in one message."""
+"""Maximum number of keys in one message."""
 Decoded = TypeVar("Decoded")
 
 
@@ -106,7 +106,7 @@ Request = (
 
 
 class KeyFailure(msgspec.Struct, frozen=True, tag="Failure"):
-    """The request was refused; `status` is the one of the error for HTTP."""
+    """The request was refused; `status` is the HTTP status of the error."""
 
     status: int
     message: str
@@ -119,7 +119,7 @@ class Welcome(msgspec.Struct, frozen=True, tag=True):
 
 
 class AccountFound(msgspec.Struct, frozen=True, tag=True):
-    """Answers `Resolve`; without an id there is no such account."""
+    """Answers `Resolve`; without an id the account does not exist."""
 
     id: str = ""
     owner: str = ""
@@ -195,7 +195,7 @@ async def send(stream: anyio.abc.ByteSendStream, message: Request | Response) ->
     """Sends one message.
 
     Raises:
-        FrameError: it is larger than 4 MiB.
+        FrameError: the message is larger than 4 MiB.
     """
     body = _ENCODER.encode(message)
     if len(body) > MAX_BYTES:
@@ -207,7 +207,7 @@ async def receive(stream: BufferedByteReceiveStream, decode: Callable[[bytes], D
     """Receives one message.
 
     Raises:
-        FrameError: it is larger than 4 MiB, or none of ours.
+        FrameError: the message is larger than 4 MiB, or invalid.
         anyio.EndOfStream, anyio.IncompleteRead: the other end has closed.
     """
     length = int.from_bytes(await stream.receive_exactly(LENGTH_BYTES), "big")

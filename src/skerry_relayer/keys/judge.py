@@ -1,4 +1,4 @@
-"""Decides requests to the key server: use of accounts, and opening of texts."""
+"""Decides on requests to the key server: use of accounts, and decryption of texts."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
@@ -40,10 +40,10 @@ _MAX_CERTIFICATES: Final = 1000
 
 
 class Judge:
-    """Decides each request by the registry alone.
+    """Decides on each request by the registry only.
 
-    What the relayer states about an account, an owner or a namespace is compared with the registry
-    and with the binding of each wrapped key: a false statement opens nothing.
+    Statements of the relayer about an account, an owner or a namespace are compared with the
+    registry and with the binding of each wrapped key: a false statement decrypts nothing.
     """
 
     def __init__(self, registry: Registry, *, clock: Callable[[], int] = now_ms) -> None:
@@ -51,7 +51,7 @@ class Judge:
         self._clock = clock
         self._package_id = registry.package_id
         self._verified: dict[tuple[str, str], float] = {}
-        """Public key and certificate to the Unix second at which it expires."""
+        """Expiry of verified certificates as Unix seconds, by public key and certificate."""
 
     def answer(self, request: Request) -> Response:
         """Returns the response; a refusal is a `KeyFailure`."""
@@ -101,7 +101,7 @@ class Judge:
     def _unseal(self, request: Unseal) -> list[bytes | None]:
         _check_count(request.items)
         self._check_certificate(request.public_key, request.certificate)
-        private = _Privates(self._registry, request.owner)
+        private = _PrivateKeys(self._registry, request.owner)
         for account_id in {item.account for item in request.items}:
             account = self._registry.resolve(request.public_key, account_id)
             if account is None or account.owner != request.owner:
@@ -117,7 +117,7 @@ class Judge:
 
     def _open_waiting(self, request: OpenWaiting) -> list[bytes | None]:
         _check_count(request.items)
-        private = _Privates(self._registry, QUEUE)
+        private = _PrivateKeys(self._registry, QUEUE)
         return [_unwrapped(item, private, request.owner, "queue") for item in request.items]
 
     def _rewrap(self, request: Rewrap) -> Rewrapped:
@@ -125,7 +125,7 @@ class Judge:
         newest = self._registry.seal_key(request.owner)
         if newest is None:
             raise MissingError(f"There is no owner {request.owner[:80]}.")
-        private = _Privates(self._registry, request.owner)
+        private = _PrivateKeys(self._registry, request.owner)
         wrapped: list[bytes | None] = []
         for item in request.items:
             key = _unwrapped(item, private, request.owner, "memory")
@@ -134,7 +134,7 @@ class Judge:
         return Rewrapped(newest.generation, wrapped)
 
     def _check_certificate(self, public_key: str, certificate: str) -> None:
-        """Raises `NoCertificateError` unless the key signed it and it is valid now."""
+        """Raises `NoCertificateError` unless the key signed the certificate and it is valid now."""
         now = self._clock() / 1000
         valid_until = self._verified.get((public_key, certificate))
         if valid_until is not None and now < valid_until:
@@ -150,7 +150,7 @@ class Judge:
         self._verified[public_key, certificate] = verified.expires_at
 
 
-class _Privates:
+class _PrivateKeys:
     """Private keys of one owner, each read once for a request."""
 
     def __init__(self, registry: Registry, owner: str) -> None:
@@ -164,7 +164,7 @@ class _Privates:
         return self._keys[generation]
 
 
-def _unwrapped(item: Wrapped, private: _Privates, owner: str, purpose: str) -> bytes | None:
+def _unwrapped(item: Wrapped, private: _PrivateKeys, owner: str, purpose: str) -> bytes | None:
     key = private.get(item.generation)
     if key is None:
         return None

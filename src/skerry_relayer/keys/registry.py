@@ -78,9 +78,9 @@ class AccountRow:
 
 
 class Registry:
-    """Reads and changes the registry file; every call sees what other processes committed.
+    """Reads and changes the registry file; each call sees the commits of other processes.
 
-    Belongs to one thread. Close it with `close`, or use it as a context manager.
+    An object is used by one thread. Close it with `close`, or use it as a context manager.
     """
 
     def __init__(self, folder: Path, *, clock: Callable[[], int] = now_ms) -> None:
@@ -173,11 +173,11 @@ class Registry:
         label: str = "",
         namespaces: frozenset[str] | None = None,
     ) -> Delegate:
-        """Permits a key to use an account; with `namespaces` only these.
+        """Permits a key to use an account; with `namespaces`, only these namespaces.
 
         Raises:
             MissingError: there is no such account.
-            RefusedError: the key is no key, is known already, or is one too many.
+            RefusedError: the key is invalid, is known already, or exceeds the limit.
         """
         _check_label(label)
         _check_key(public_key)
@@ -189,7 +189,7 @@ class Registry:
                 raise RefusedError(f"Account {account_id} already has the key {public_key}.")
             if len(public_keys) >= MAX_DELEGATES:
                 raise RefusedError(
-                    f"Account {account_id} has {MAX_DELEGATES} keys, which is the most. "
+                    f"Account {account_id} has {MAX_DELEGATES} keys, which is the maximum. "
                     "Revoke one first."
                 )
             if self._account(account_id) is None:
@@ -231,7 +231,7 @@ class Registry:
     def resolve(self, public_key: str, account_id: str | None) -> Account | None:
         """Returns the active account that has this key now, or None.
 
-        Without `account_id` it is the one account that has the key; two are ambiguous: None.
+        Without `account_id` it is the only account with this key; None if two have it.
         """
         condition, bound = (
             ("", ()) if account_id is None else (" AND a.account_id = ?", (account_id,))
@@ -248,12 +248,12 @@ class Registry:
         return Account(id_, owner, label, _names(names))
 
     def tag_key(self, owner: str) -> bytes | None:
-        """Returns the key under which the owner's texts are compared; None for no owner."""
+        """Returns the key of the hashes of the owner's texts; None if there is no such owner."""
         row = self._db.execute("SELECT tag_key FROM account WHERE owner = ?", (owner,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def seal_key(self, owner: str) -> SealKey | None:
-        """Returns the public key for new texts of an owner, or of the queue; None for no owner."""
+        """Returns the public key for new texts of an owner or the queue; None for no owner."""
         row = self._db.execute(
             "SELECT generation, private FROM private_key WHERE owner = ?"
             " ORDER BY generation DESC LIMIT 1",
@@ -273,14 +273,14 @@ class Registry:
         return None if row is None else X25519PrivateKey.from_private_bytes(row[0])
 
     def generations(self, owner: str) -> list[tuple[int, int]]:
-        """Lists the owner's keys as (generation, time in ms when it was drawn), oldest first."""
+        """Lists the owner's keys as (generation, creation time in ms), oldest first."""
         return self._db.execute(
             "SELECT generation, created_at FROM private_key WHERE owner = ? ORDER BY generation",
             (owner,),
         ).fetchall()
 
     def rotate(self, owner: str) -> int:
-        """Draws the owner's next key; returns its generation.
+        """Generates the owner's next key; returns its generation.
 
         Raises:
             MissingError: there is no such owner.
@@ -297,7 +297,9 @@ class Registry:
         dropped = self._db.execute(
             "DELETE FROM private_key WHERE owner = ? AND generation < ?", (owner, generation)
         ).rowcount
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log holds the keys too
+        self._db.execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        )  # the write-ahead log contains the keys too
         return dropped
 
     def now(self) -> int:
@@ -360,7 +362,7 @@ def _check_label(label: str) -> None:
 
 def _check_key(public_key: str) -> None:
     refused = RefusedError(
-        f"{public_key[:80]!r} is no Ed25519 public key: 64 lower-case hex digits."
+        f"{public_key[:80]!r} is not an Ed25519 public key: 64 lower-case hex digits."
     )
     if not _KEY.fullmatch(public_key):
         raise refused

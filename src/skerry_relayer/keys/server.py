@@ -30,7 +30,7 @@ _PATH_BYTES: Final = 100
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Yields a path that is short enough for a socket, by a descriptor of its folder if needed."""
+    """Yields a path short enough for a socket; a long one goes over a descriptor of its folder."""
     if len(os.fsencode(path)) < _PATH_BYTES:
         yield str(path)
         return
@@ -46,7 +46,7 @@ async def listening(path: Path) -> AsyncGenerator[anyio.abc.SocketListener]:
     """Listens on a socket of the present user only; removes the socket of a dead server.
 
     Raises:
-        OSError: another server listens there.
+        OSError: another server listens on the socket.
     """
     with short_path(path) as name:
         if await _is_served(name):
@@ -105,7 +105,7 @@ async def _end_by_signal(scope: anyio.CancelScope) -> None:
 
 
 async def _end_with_input(scope: anyio.CancelScope) -> None:
-    """Ends at the end of standard input, whose other end the relayer holds."""
+    """Ends the server at the end of standard input, which the relayer keeps open."""
     while True:
         await anyio.wait_readable(0)
         if not os.read(0, 4096):
@@ -114,7 +114,7 @@ async def _end_with_input(scope: anyio.CancelScope) -> None:
 
 
 def close_memory() -> None:
-    """Keeps other processes from reading the memory of this one, and the system from dumping it."""
+    """Prevents other processes from reading the memory of this process, and core dumps of it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE

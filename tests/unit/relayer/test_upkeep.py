@@ -88,7 +88,7 @@ async def test_a_backup_of_a_running_relayer_is_a_folder_that_answers(tmp_path: 
         answer = await running.memories.recall(me.caller(), CAT)
         assert [hit.text for hit in answer.hits] == [TUNA]
     assert all(finding.ok for finding in examine(target, deep=True))
-    with pytest.raises(RefusedError, match="is there already"):
+    with pytest.raises(RefusedError, match="exists already"):
         backup(root, target)
     with pytest.raises(MissingError, match="no relayer"):
         backup(tmp_path / "nothing", tmp_path / "other")
