@@ -234,13 +234,17 @@ class McpServer:
             raise ServerDownError(self._host.redact(reason_of(error))) from error
 
     async def _accept(self, listing: "tuple[Sequence[ListedTool], Sequence[str]]") -> None:
-        """Stores a list; the first one is trusted, later ones only where they are the same."""
+        """Stores a list; the first one is trusted, later ones only where they are the same.
+
+        An empty list counts: a server that shows its tools later must not have them trusted unseen.
+        """
         present, self.unusable = {tool.name: tool for tool in listing[0]}, listing[1]
 
         def write(unit: Unit) -> list[StoredTool]:
+            is_first = tables.mark_listed(unit, self.name)
             before = {tool.name: tool for tool in tables.stored(unit, self.name)}
             rows = [
-                merged(name, before.get(name), present.get(name), is_first=not before)
+                merged(name, before.get(name), present.get(name), is_first=is_first)
                 for name in sorted(before.keys() | present.keys())
             ]
             for row in rows:

@@ -44,6 +44,8 @@ class StoredTool(Struct, frozen=True):
         return "trusted" if self.trusted.digest == self.present.digest else "changed"
 
 
+_MARK: Final = ""
+"""Name of the row that marks a server with a list; a list may have no tool, a tool has a name."""
 _tools: Final = msgspec.json.Decoder(ListedTool)
 
 
@@ -58,7 +60,8 @@ def _encoded(tool: ListedTool | None) -> str | None:
 def stored(reader: Reader, server: str) -> list[StoredTool]:
     """Returns the tools of a server by name; empty before its first list."""
     rows = reader.all(
-        "SELECT name, trusted, present FROM mcp_tools WHERE server = ? ORDER BY name", (server,)
+        "SELECT name, trusted, present FROM mcp_tools WHERE server = ? AND name <> ? ORDER BY name",
+        (server, _MARK),
     )
     return [StoredTool(name, _decoded(own), _decoded(last)) for name, own, last in rows]
 
@@ -71,6 +74,15 @@ def put(unit: Unit, server: str, tool: StoredTool) -> None:
         " trusted = excluded.trusted, present = excluded.present",
         (server, tool.name, _encoded(tool.trusted), _encoded(tool.present)),
     )
+
+
+def mark_listed(unit: Unit, server: str) -> bool:
+    """Records that a server has sent a list; returns false when it had sent one before."""
+    is_first = unit.one("SELECT 1 FROM mcp_tools WHERE server = ? LIMIT 1", (server,)) is None
+    unit.execute(
+        "INSERT INTO mcp_tools (server, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (server, _MARK)
+    )
+    return is_first
 
 
 def forget(unit: Unit, server: str) -> None:

@@ -128,6 +128,24 @@ async def test_a_text_like_instructions_to_a_model_is_held_back_in_the_first_lis
         assert states == {"bad": "new", "good": "trusted"}
 
 
+@pytest.mark.parametrize("first", [[], [tool("x" * 1000)]])
+async def test_tools_after_a_first_list_without_any_are_held_back(
+    tmp_path: Path, first: list[dict[str, Any]]
+) -> None:
+    script = Script(tmp_path / "s.json", *first)
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        assert await prepared(hosts) == set()
+    script.write(tool("echo"))
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        assert await prepared(hosts) == set()
+        server = hosts.source.servers["small"]
+        assert [(row.name, row.state) for row in server.stored] == [("echo", "new")]
+        assert "echo" in hosts.source.problems[0]
+        await mcp_server.forget(hosts.source._host, "small")
+    async with hosted(tmp_path, {"small": script.server}) as hosts:
+        assert await prepared(hosts) == {"mcp_small_echo"}
+
+
 async def test_a_server_gets_no_variable_that_is_not_listed(tmp_path: Path) -> None:
     script = Script(tmp_path / "s.json", tool("env"), calls={"env": "environment"})
     servers = {"small": {**script.server, "env": {"OWN": "1"}}}
