@@ -27,6 +27,7 @@ POST_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 4_096
 _RETRY_SECONDS: Final = 1.0
 _SUCCESS: Final = range(200, 300)
+_UNAUTHORIZED: Final = frozenset({401, 403})
 
 
 class Webhooks(Struct):
@@ -60,8 +61,10 @@ class Webhooks(Struct):
     async def _post(self, post: JobPost) -> None:
         config = self.context.config()
         headers = {"content-type": "application/json", "idempotency-key": post.entry.run_id or ""}
-        if config.cron.webhook_token is not None:
-            headers["authorization"] = f"Bearer {config.cron.webhook_token.get_secret_value()}"
+        # Whoever adds a job names the address, so that only configured ones get the secret.
+        token = config.cron.token_for(post.address)
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
         request = FetchRequest(
             post.address,
             "POST",
@@ -72,6 +75,8 @@ class Webhooks(Struct):
         )
         fetched = await self._client.fetch(request, config.tools.web.fetch.ssrf_policy.rules)
         error = _error(fetched)
+        if fetched.status in _UNAUTHORIZED and token is None and config.cron.webhook_token:
+            error += "; cron.webhookTokenUrls does not list its address, so it got no token"
         last = post.attempts + 1 >= ATTEMPTS or fetched.outcome is Outcome.BLOCK
         if error and not last:
             await self._put_off(post, error)

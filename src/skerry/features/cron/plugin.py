@@ -20,4 +20,5 @@ def register(api: FeatureApi) -> None:
     api.event("cron", READERS, "A job was added, updated or removed, or its run began or ended.")
     api.tools("tool:make")
     api.service("service:run")
+    api.check("checks:webhook_token")
     api.importer("job_import:JobImporter")
