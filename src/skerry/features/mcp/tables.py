@@ -80,7 +80,8 @@ def mark_listed(unit: Unit, server: str) -> bool:
     """Records that a server has sent a list; returns false when it had sent one before."""
     is_first = unit.one("SELECT 1 FROM mcp_tools WHERE server = ? LIMIT 1", (server,)) is None
     unit.execute(
-        "INSERT INTO mcp_tools (server, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (server, _MARK)
+        "INSERT INTO mcp_tools (server, name) VALUES (?, ?) ON CONFLICT (server, name) DO NOTHING",
+        (server, _MARK),
     )
     return is_first
 
