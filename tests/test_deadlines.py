@@ -44,6 +44,8 @@ WITHOUT: Final = {
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,
     "features/session_tools/exchange.py:Follower.follow": RUN,
+    "features/openai_api/follower.py:RunFollower._watch_run": RUN,
+    "features/openai_api/follower.py:RunFollower._watch_client": RUN,
     "features/subagents/watch.py:Watch.report": "at most 20 MB of a transcript are examined",
     "net/proxy.py:_head": "within the deadline of `Proxy._serve`",
     "net/proxy.py:Proxy._upwards": "within the deadline that `_Watch` moves",

@@ -239,6 +239,8 @@ class CommandTable:
         """
         if request.purpose is not Purpose.MESSAGE or request.skill is not None:
             return None
+        if request.reply_to is None and request.may is Rights.NONE:
+            return None  # the client has sent the text for the model
         text = request.command
         command = self.match(text)
         if command is None or text.startswith("/") or command[0].permits(request.may):

@@ -31,6 +31,7 @@ RULES: Final = tuple(
         ("env", Effect.LIVE),
         ("gateway.control", Effect.LIVE),
         ("gateway.drainSeconds", Effect.LIVE),
+        ("gateway.http", Effect.LIVE),
         ("gateway.nodes", Effect.LIVE),
         ("gateway.reload", Effect.LIVE),
         ("gateway", Effect.RESTART),

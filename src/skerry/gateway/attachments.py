@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.gateway.method import Call, RefusedError
+from skerry.gateway.context import GatewayContext
+from skerry.gateway.method import RefusedError
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.message import ImageBlock, Message
@@ -53,15 +54,15 @@ def images(attachments: Sequence[dict[str, Any]]) -> tuple[ImageBlock, ...]:
     return tuple(blocks)
 
 
-async def check_model(call: Call, agent: AgentId) -> None:
+async def check_model(context: GatewayContext, agent: AgentId) -> None:
     """Checks that the model which will answer accepts images.
 
     Raises:
         RefusedError: the model does not accept images.
     """
-    reference = call.context.config().primary_model(agent)
+    reference = context.config().primary_model(agent)
     try:
-        _, model = await call.context.models.choose(reference)
+        _, model = await context.models.choose(reference)
     except ModelUnavailableError:
         return  # the run reports it
     if "image" not in model.input:

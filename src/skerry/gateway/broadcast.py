@@ -20,6 +20,7 @@ from skerry.gateway.protocol_versions import (
     Version4,
     assistant_message,
 )
+from skerry.gateway.run_listeners import RunListeners
 from skerry.infra.clock import Clock
 from skerry.model.event import (
     CompactionEnded,
@@ -109,6 +110,7 @@ class Broadcast:
         self._streams: dict[RunId, _Stream] = {}
         self._topics: dict[str, dict[str, Subscriber]] = {}
         self._subscribed: dict[str, tuple[Subscriber, set[str]]] = {}
+        self.listeners = RunListeners()
 
     def add(
         self,
@@ -236,6 +238,7 @@ class Broadcast:
                 self._flush(stream)
                 del self._streams[event.run_id]
                 self._send_run(stream, lambda version: version.ended(result))
+        self.listeners.tell(event)
 
     def _stream(self, event: RunEvent) -> _Stream:
         stream = self._streams.get(event.run_id)

@@ -62,7 +62,6 @@ class Accept:
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
         self._methods = MethodTable(context.plugins)
-        self._failures = shared_secret.Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +71,7 @@ class Accept:
         protocol = scope["state"][STATE_KEY]
         peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
         client = ClientConnection(
-            self._context, self._methods, self._failures, peer, protocol, receive
+            self._context, self._methods, self._context.failures, peer, protocol, receive
         )
         if len(self._handshakes) >= _MAX_HANDSHAKES:
             oldest = next(iter(self._handshakes))

@@ -17,6 +17,7 @@ from skerry.gateway.health import Health
 from skerry.gateway.nodes import Nodes
 from skerry.gateway.presence import Presence
 from skerry.gateway.session_events import SessionEvents
+from skerry.gateway.shared_secret import Failures
 from skerry.gateway.signals import Signals
 from skerry.gateway.system_events import SystemEvents
 from skerry.hooks.hooks import Hooks
@@ -149,6 +150,8 @@ class GatewayContext(Struct, frozen=True):
     nodes: Nodes = field(default_factory=Nodes)
     hooks: Hooks = field(default_factory=Hooks)
     commands: CommandTable = field(default_factory=CommandTable)
+    failures: Failures = field(default_factory=Failures)
+    """Counts wrong secrets of the gateway by address, over WebSocket and HTTP together."""
     in_flight: dict[tuple[str, str], InFlight] = field(default_factory=dict)
     """Running requests with an idempotency key, by method and key."""
     logins: dict[str, PendingLogin] = field(default_factory=dict)

@@ -8,7 +8,6 @@ with the token gets (`plugins.panels`); it is valid until the token changes or t
 import hmac
 import secrets
 from hashlib import sha256
-from time import monotonic
 from typing import Final
 
 import anyio
@@ -19,7 +18,7 @@ from skerry.gateway.context import GatewayContext
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
-from skerry.gateway.shared_secret import Failures, SecretCheck, check_secret
+from skerry.gateway.shared_secret import SecretCheck, check_secret
 from skerry.sdk.http import HttpRequest, HttpRoute
 from skerry.sdk.registrations import Panel
 
@@ -43,7 +42,6 @@ class PluginRoutes:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._failures = Failures()
         self._pages: dict[Panel, Pages] = {}
 
     async def serve(self, request: Request) -> Response:
@@ -78,10 +76,10 @@ class PluginRoutes:
         bearer = token.strip() if kind.lower() == "bearer" else None
         secret = check_secret(gateway.auth, bearer, None)
         peer = peer_of(request.scope, gateway.trusted_proxies)
-        now = monotonic()
-        if secret is not SecretCheck.RIGHT or self._failures.locked(peer, now):
+        now, failures = anyio.current_time(), self._context.failures
+        if secret is not SecretCheck.RIGHT or failures.locked(peer, now):
             if secret is SecretCheck.WRONG:
-                await anyio.sleep(self._failures.delay(peer, now))
+                await anyio.sleep(failures.delay(peer, now))
             headers = {"www-authenticate": "Bearer"}
             return Response(
                 "Send the token of the gateway: Authorization: Bearer TOKEN.\n", 401, headers, _TEXT

@@ -109,8 +109,8 @@ class SkillCall(Struct, frozen=True):
 
 
 RESERVED_IDS: Final = (
-    *("announce-", "approval-", "boot-", "command-", "cron-", "heartbeat-", "hook-", "pairing-"),
-    *("send-", "subagent-"),
+    *("announce-", "approval-", "boot-", "command-", "cron-", "heartbeat-", "hook-", "openai-"),
+    *("pairing-", "send-", "subagent-"),
 )
 """Prefixes of the ids of runs that the gateway starts. A client's run must not have one: the run of
 the gateway with the same id would be treated as a repetition, and would not be executed."""

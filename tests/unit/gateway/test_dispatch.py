@@ -127,7 +127,7 @@ async def test_a_message_that_is_no_command_is_said_to_the_model(tmp_path: Path)
         asked = {"sessionKey": "main", "message": "/status", "suppressCommandInterpretation": True}
         await wire.call("chat.send", asked | {"idempotencyKey": "1"})
         final = await wire.event("chat", state="final", runId="1")
-        assert "/status" in final["payload"]["message"]["content"][0]["text"]
+        assert final["payload"]["message"]["content"][0]["text"] == "echo: /status"
 
 
 async def test_a_message_goes_only_where_the_page_has_seen_everything(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ async def _run_by_session_id(
 async def _submit(call: Call, request: RunRequest) -> Admission:
     """Submits the request, with the system events that are queued for the session's next run."""
     if request.images:
-        await attachments.check_model(call, request.key.agent)
+        await attachments.check_model(call.context, request.key.agent)
     context, key = call.context, request.key
     events = context.system_events.queued.get(key, ())
     if not events or context.dispatcher.active(key):

@@ -1,0 +1,1 @@
+"""Feature `openai_api`: answers HTTP requests of programs that speak the API of OpenAI."""

@@ -1,0 +1,137 @@
+"""Handles the requests below `/v1/`: admission, then one endpoint."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from skerry.features.openai_api import agent_names, api_runs, api_sessions, chat_body, turns
+from skerry.features.openai_api.answer import AnsweredRun, AnswerForm, RunAnswer
+from skerry.features.openai_api.api_errors import ApiError, json_response
+from skerry.features.openai_api.chat_answer import ChatForm
+from skerry.features.openai_api.config import EndpointConfig, HttpConfig
+from skerry.features.openai_api.entrance import Entrance, only, read_json
+from skerry.features.openai_api.follower import RunFollower
+from skerry.gateway.context import GatewayContext
+from skerry.model.run import Admission, RunRequest
+
+CHAT: Final = "chat/completions"
+MODELS: Final = "models"
+
+
+class OpenAiApi:
+    """Serves the API of one gateway."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._entrance = Entrance(context)
+        self._runs = api_runs.ApiRuns(context)
+
+    async def serve(self, request: Request) -> Response:
+        """Returns the response of the endpoint, or the error."""
+        try:
+            return await self._serve(request)
+        except ApiError as error:
+            return error.response()
+
+    async def _serve(self, request: Request) -> Response:
+        path = request.path_params["path"]
+        config = self._context.config().gateway.section(HttpConfig)
+        if not config.is_open:
+            message = "This API is off; set gateway.http.endpoints.chatCompletions.enabled to true."
+            raise ApiError(404, message, code="unknown_url")
+        await self._entrance.admit(request)
+        if path == CHAT:
+            only("POST", request)
+            return await self._chat(request, config)
+        if path == MODELS or path.startswith(f"{MODELS}/"):
+            only("GET", request)
+            return self._models(path)
+        raise ApiError(404, f"There is no {request.method} /v1/{path[:100]}.", code="unknown_url")
+
+    def _models(self, path: str) -> Response:
+        config, created = self._context.config(), self._context.started_ms
+        names = agent_names.model_names(config)
+        if path == MODELS:
+            rows = [agent_names.as_model(name, created) for name in names]
+            return json_response({"object": "list", "data": rows})
+        name = path.removeprefix(f"{MODELS}/")
+        agent_names.chosen_agent(config, name)
+        return json_response(agent_names.as_model(name, created))
+
+    async def _chat(self, request: Request, config: HttpConfig) -> Response:
+        endpoint = config.endpoints.chat_completions
+        with ExitStack() as held:
+            held.enter_context(self._entrance.place(config.max_open_requests))
+            value, body = await _body(request, endpoint)
+            chat = chat_body.parsed(value)
+            system, spoken = chat_body.system_and_turns(chat.messages)
+            asked = api_runs.ApiRequest(
+                identity=api_runs.identity(request.headers, CHAT, body),
+                agent=self._agent(request.headers, chat.model),
+                session=api_sessions.header(request.headers, api_sessions.KEY_HEADERS),
+                user=chat.user,
+                system=system,
+                prompt=turns.prompt(spoken),
+                thinking=chat.reasoning_effort,
+            )
+            del value, body
+            options = chat.stream_options
+            with_usage = bool(options and options.include_usage)
+
+            def form(run_id: str, created: int) -> AnswerForm:
+                return ChatForm(f"chatcmpl-{run_id}", chat.model, created, with_usage=with_usage)
+
+            return await self._answer(asked, form, held, streams=bool(chat.stream))
+
+    async def _answer(
+        self, asked: api_runs.ApiRequest, form: Any, held: ExitStack, *, streams: bool
+    ) -> Response:
+        """Starts the run of a request; the response holds the place among the open requests."""
+        run = self._runs.request(asked)
+        follower = RunFollower(self._context, run.run_id)
+        listening = self._context.broadcast.listeners.listening(run.run_id, follower.hear)
+        held.enter_context(listening)
+        admission = await self._runs.submit(asked, run)
+        if admission.result is not None:
+            follower.end(admission.result)
+        return RunAnswer(
+            AnsweredRun(
+                follower,
+                run.key,
+                form(run.run_id, admission.accepted_at // 1000),
+                streams=streams,
+                continues=bool(asked.identity.key),
+                headers=_headers(run, admission),
+            ),
+            held.pop_all().close,
+        )
+
+    def _agent(self, headers: Mapping[str, str], model: str) -> Any:
+        """Returns the agent that a header or the model's name chooses."""
+        config = self._context.config()
+        if name := api_sessions.header(headers, api_sessions.AGENT_HEADERS):
+            return agent_names.known_agent(config, name, name)
+        return agent_names.chosen_agent(config, model)
+
+
+def make(context: GatewayContext) -> OpenAiApi:
+    """Returns the object that serves the API of a gateway."""
+    return OpenAiApi(context)
+
+
+async def _body(request: Request, endpoint: EndpointConfig) -> tuple[dict[str, Any], bytes]:
+    if not endpoint.enabled:
+        message = f"{request.url.path} is off; see gateway.http.endpoints."
+        raise ApiError(404, message, code="unknown_url")
+    return await read_json(request, endpoint.max_body_bytes)
+
+
+def _headers(run: RunRequest, admission: Admission) -> dict[str, str]:
+    """Returns the headers that name the run and its conversation."""
+    key = str(run.key)
+    named = {"x-skerry-session-key": key} if key.isascii() else {}
+    repeated = "false" if admission.result is None else "true"
+    return {"x-skerry-run-id": run.run_id, "x-skerry-repeated": repeated, **named}

@@ -1,0 +1,110 @@
+"""Ends of requests: failures, disconnects, and repeated requests with a key."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skerry.model.errors import ModelOverloadedError
+from skerry.model.message import AssistantMessage
+from skerry.testing.model import ReplyGate, ScriptedModel
+from tests.support.api_client import AUTH, ApiClient, said, serving_api, streamed
+
+
+async def test_a_failed_run_is_an_error_that_clients_do_not_repeat(tmp_path: Path) -> None:
+    model = ScriptedModel([["a", ModelOverloadedError("busy")] for _ in range(2)] * 10)
+    async with serving_api(tmp_path / "h", model) as api:
+        response = await api(said("hi"))
+        assert response.status_code == 502
+        assert response.headers["x-should-retry"] == "false"
+        assert "busy" in response.json()["error"]["message"]
+
+
+async def test_a_stream_that_fails_before_its_text_has_a_status(tmp_path: Path) -> None:
+    async with serving_api(tmp_path / "h", ScriptedModel([])) as api:
+        response = await api(said("hi", stream=True))
+        assert response.status_code == 502
+        assert response.json()["error"]["type"] == "server_error"
+
+
+async def test_a_stream_that_fails_later_ends_with_the_error(tmp_path: Path) -> None:
+    gate = ReplyGate()
+    model = ScriptedModel([["begun", gate]])
+    async with serving_api(tmp_path / "h", model) as api:
+        async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
+            await api.send_raw(stream, said("hi", stream=True, user="ada"))
+            received = b""
+            with anyio.fail_after(60):
+                while b"begun" not in received:
+                    received += await stream.receive()
+                context = api.application.context
+                key = context.config().session_key("openai-user:ada", None)
+                assert context.dispatcher.abort(key, None, "Ada")
+                while b'"error"' not in received:
+                    received += await stream.receive()
+        assert b"stopped by Ada" in received
+        assert b"[DONE]" not in received
+
+
+async def begun(api: ApiClient, gate: ReplyGate, body: Any, *lines: str) -> None:
+    """Sends a request, waits until the model answers, and disconnects."""
+    with anyio.fail_after(60):
+        async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
+            await api.send_raw(stream, body, *lines)
+            await gate.reached.wait()
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_client_that_disconnects_stops_its_run(tmp_path: Path, *, streams: bool) -> None:
+    gate = ReplyGate()
+    async with serving_api(tmp_path / "h", ScriptedModel([["part", gate, "rest"]])) as api:
+        await begun(api, gate, said("hi", stream=streams, user="ada"))
+        await api.until_idle()
+        entries = await api.transcript("agent:main:openai-user:ada")
+        last = entries[-1]
+        assert isinstance(last, AssistantMessage)
+        assert (last.text, last.stop_reason) == ("part", "aborted")
+
+
+async def test_with_a_key_the_run_goes_on_and_a_repeat_gets_its_answer(tmp_path: Path) -> None:
+    gate = ReplyGate()
+    model = ScriptedModel([["part", gate, " rest"]])
+    home, keyed = tmp_path / "h", {**AUTH, "idempotency-key": "k-1"}
+    async with serving_api(home, model) as api:
+        await begun(api, gate, said("hi"), "Idempotency-Key: k-1")
+        results: list[Any] = []
+
+        async def repeat() -> None:
+            results.append(await api(said("hi"), keyed))
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(repeat)
+                await anyio.lowlevel.checkpoint()
+                gate.open()
+        assert results[0].json()["choices"][0]["message"]["content"] == "part rest"
+        again = await api(said("hi"), keyed)
+        assert again.json() == {**results[0].json(), "created": again.json()["created"]}
+        assert again.headers["x-skerry-repeated"] == "true"
+        assert len(model.requests) == 1
+        for other in (said("else"), said("hi", temperature=1), said("a", "b", "hi")):
+            refused = await api(other, keyed)
+            assert refused.status_code == 422
+            assert refused.json()["error"]["code"] == "request.key_reused"
+    async with serving_api(home, model) as api:
+        later = await api(said("hi"), keyed)
+        assert later.json()["choices"][0]["message"]["content"] == "part rest"
+        assert len(model.requests) == 1
+        entries = await api.transcript(later.headers["x-skerry-session-key"])
+        assert [entry.text for entry in entries] == ["hi", "part rest"]
+
+
+async def test_a_repeat_of_a_request_with_earlier_messages_adds_them_once(tmp_path: Path) -> None:
+    keyed = {**AUTH, "idempotency-key": "k-2"}
+    async with serving_api(tmp_path / "h") as api:
+        for _ in range(2):
+            response = await api(said("a", "b", "c", stream=True), keyed)
+            assert streamed(response.text) == "echo: c"
+        entries = await api.transcript(response.headers["x-skerry-session-key"])
+        assert [entry.text for entry in entries] == ["a", "b", "c", "echo: c"]
