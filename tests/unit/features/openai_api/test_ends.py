@@ -8,12 +8,13 @@ import pytest
 
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage
-from skerry.testing.model import ReplyGate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.api_client import AUTH, ApiClient, said, serving_api, streamed
 
 
 async def test_a_failed_run_is_an_error_that_clients_do_not_repeat(tmp_path: Path) -> None:
-    model = ScriptedModel([["a", ModelOverloadedError("busy")] for _ in range(2)] * 10)
+    failing: list[Step] = ["a", ModelOverloadedError("busy")]
+    model = ScriptedModel([failing] * 20)
     async with serving_api(tmp_path / "h", model) as api:
         response = await api(said("hi"))
         assert response.status_code == 502
@@ -103,8 +104,7 @@ async def test_with_a_key_the_run_goes_on_and_a_repeat_gets_its_answer(tmp_path:
 async def test_a_repeat_of_a_request_with_earlier_messages_adds_them_once(tmp_path: Path) -> None:
     keyed = {**AUTH, "idempotency-key": "k-2"}
     async with serving_api(tmp_path / "h") as api:
-        for _ in range(2):
-            response = await api(said("a", "b", "c", stream=True), keyed)
-            assert streamed(response.text) == "echo: c"
-        entries = await api.transcript(response.headers["x-skerry-session-key"])
+        first, second = [await api(said("a", "b", "c", stream=True), keyed) for _ in range(2)]
+        assert streamed(first.text) == streamed(second.text) == "echo: c"
+        entries = await api.transcript(second.headers["x-skerry-session-key"])
         assert [entry.text for entry in entries] == ["a", "b", "c", "echo: c"]
