@@ -14,8 +14,10 @@ from skerry.store.unit import Reader, Row, Unit
 
 LASTS_MS: Final = 3_600_000
 """Time for which a code is valid."""
-MAX_PENDING: Final = 3
+MAX_PENDING: Final = 5
 """Limit on the waiting requests of one account."""
+PROTECTED_MS: Final = 600_000
+"""Time for which a waiting request cannot be displaced by that of another sender."""
 _MAX_NAME: Final = 128
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
@@ -72,9 +74,10 @@ class PairedSender(Struct, frozen=True):
 def ask(unit: Unit, message: InboundMessage, to: ReplyTo, code: str, now: int) -> bool:
     """Adds a pairing request for the sender of a message; returns whether it is new.
 
-    Returns False for a sender with a waiting request or a decision, and while the account has
-    `MAX_PENDING` requests: many strangers can neither displace a request nor make the account
-    send messages.
+    Returns False for a sender with a waiting request or a decision. Of `MAX_PENDING` requests of
+    the account the oldest is displaced if it has waited for `PROTECTED_MS`; until then False is
+    returned. So strangers keep nobody from asking for longer, displace no request that the owner
+    has had no time to see, and cannot make the account send many messages.
     """
     unit.execute("DELETE FROM pairing_request WHERE expires_at <= ?", (now,))
     sender = (message.channel, message.account, message.sender_id)
@@ -85,11 +88,19 @@ def ask(unit: Unit, message: InboundMessage, to: ReplyTo, code: str, now: int) -
     )
     if waits or find(unit, message) is not None:
         return False
-    count = unit.one(
-        "SELECT count(*) FROM pairing_request WHERE channel = ? AND account = ?", sender[:2]
+    waiting = unit.all(
+        "SELECT sender_id, created_at FROM pairing_request WHERE channel = ? AND account = ?"
+        " ORDER BY created_at, code",
+        sender[:2],
     )
-    if count and int(count[0]) >= MAX_PENDING:
-        return False
+    if len(waiting) >= MAX_PENDING:
+        oldest, created_at = waiting[0]
+        if created_at > now - PROTECTED_MS:
+            return False
+        unit.execute(
+            "DELETE FROM pairing_request WHERE channel = ? AND account = ? AND sender_id = ?",
+            (*sender[:2], oldest),
+        )
     unit.execute(
         f"INSERT INTO pairing_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant columns
         (

@@ -54,10 +54,27 @@ async def test_few_codes_count_at_a_time_among_very_many(tmp_path: Path) -> None
     """Only the owner enters codes, so a stranger cannot try any."""
     assert len(ALPHABET) ** CODE_LENGTH > 10**12
     async with open_store(tmp_path / DATABASE) as store:
-        begun = [await begins_request(store, f"{n:08}", sender=str(n)) for n in range(5)]
-        assert begun == [True] * sender_pairing.MAX_PENDING + [False] * (
-            5 - sender_pairing.MAX_PENDING
-        )
+        most = sender_pairing.MAX_PENDING
+        begun = [await begins_request(store, f"{n:08}", sender=str(n)) for n in range(most + 2)]
+        assert begun == [True] * most + [False] * 2
+
+
+async def test_strangers_who_fill_the_queue_keep_another_out_for_minutes_only(
+    tmp_path: Path,
+) -> None:
+    most, later = sender_pairing.MAX_PENDING, sender_pairing.PROTECTED_MS
+    async with open_store(tmp_path / DATABASE) as store:
+        for number in range(most):
+            await begins_request(store, f"{number:08}", number, sender=str(number))
+        assert await begins_request(store, CODE, 0, account="other")
+        await begins_request(store, "again", later - 2, sender="0")  # does not protect it longer
+        assert not await begins_request(store, CODE, later - 1)
+        assert await begins_request(store, CODE, later)
+        assert not await begins_request(store, "next", later, sender="43")
+        waiting = await store.read(lambda reader: sender_pairing.requests(reader, later))
+    codes = [row.code for row in waiting if row.account == "default"]
+    assert codes == [*(f"{number:08}" for number in range(1, most)), CODE]
+    assert len(waiting) == most + 1
 
 
 @pytest.mark.abuse(47)
