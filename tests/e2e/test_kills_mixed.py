@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.lanes.active_runs import TITLE
+from skerry.lanes.collected_prompt import TITLE
 from skerry.model.errors import ClientError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, UserMessage, open_calls

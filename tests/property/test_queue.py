@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skerry.config.messages import QueueConfig
-from skerry.lanes import active_runs
+from skerry.lanes import active_runs, collected_prompt
 from skerry.lanes.active_runs import ActiveRun, Batch
 from skerry.model.message import UserMessage
 from skerry.model.queue import DropPolicy, QueueMode
@@ -34,7 +34,7 @@ Plan = list[tuple[QueueMode | None, int]]
 said = st.tuples(st.sampled_from([*QueueMode, QueueMode.COLLECT]), st.integers(1, 4))
 steps = st.lists(said | said | st.just((None, 1)), min_size=3, max_size=6)
 PARTS = re.compile(
-    rf"{re.escape(active_runs.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
+    rf"{re.escape(collected_prompt.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
 )
 
 
@@ -120,7 +120,7 @@ def check(
         elif (
             mode in {QueueMode.OWN_RUN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted
         ):
-            head = active_runs.summary([""])[:16]
+            head = collected_prompt.summary([""])[:16]
             overflown = any(head in prompt and name in prompt for prompt in prompts)
             assert overflown or ("ok" in result.payloads and result.joined is None), name
         if result.stop_reason is StopReason.ABORTED:

@@ -5,7 +5,6 @@ single waiting message is not reworded.
 """
 
 import math
-import re
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -15,18 +14,15 @@ from typing import Final
 import anyio
 from msgspec import Struct, field
 
+from skerry.lanes.collected_prompt import collected_prompt
 from skerry.lanes.lanes import Job
 from skerry.model.event import RunEvent, RunEventBody
 from skerry.model.ids import RunId, SessionId, SessionKey
-from skerry.model.message import Message, TextBlock, UserMessage
+from skerry.model.message import Message, MessageContext, UserMessage
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest, RunResult
 from skerry.model.session import SessionEntry, SessionSettings
 
-TITLE: Final = "[Queued messages while agent was busy]"
-OVERFLOW: Final = "[Queue overflow]"
-_NEXT: Final = re.compile(r"(?:\A|\n\n)---\nQueued #\d+(?:\n(?!\n---\nQueued #)|(?=\n)|\Z)")
-LINE_LENGTH: Final = 160
 MAX_CHARS: Final = 4 * 1024 * 1024
 """Limit on one collected prompt, with the base64 of its images; the rest is in the next prompt."""
 _QUEUED: Final = frozenset(
@@ -48,43 +44,8 @@ class Batch(Struct, frozen=True):
         requests = [run.request for run in self.runs]
         if len(requests) == 1 and not self.dropped:
             return requests[0].message(at)
-        shown_requests = requests[self.dropped :]
-        texts = [TITLE] if shown_requests else []
-        if self.dropped:
-            unseen = sum(run.unseen for run in self.runs)
-            texts.append(summary([request.text for request in requests[: self.dropped]], unseen))
-        texts += [
-            f"---\nQueued #{n}\n{request.text}".strip()
-            for n, request in enumerate(shown_requests, 1)
-        ]
-        images = tuple(image for request in shown_requests for image in request.images)
-        return UserMessage((TextBlock("\n\n".join(texts)), *images), at, requests[-1].origin)
-
-
-def summary(texts: Sequence[str], unseen: int = 0) -> str:
-    """Returns the note for the model about dropped messages; `unseen` counts those without text."""
-    number = len(texts) + unseen
-    lines = [f"{OVERFLOW} Dropped {number} message{'s' * (number != 1)} due to cap."]
-    if texts:
-        lines += ["Summary:", *(f"- {_line(text)}" for text in texts)]
-    return "\n".join(lines)
-
-
-def messages_in(prompt: str) -> list[str]:
-    """Returns the messages of a collected prompt, of a dropped one only its line.
-
-    Empty for a prompt of one message. The inverse of `Batch.prompt`.
-    """
-    if not prompt.startswith((TITLE, OVERFLOW)):
-        return []
-    head, *messages = _NEXT.split(prompt.removeprefix(TITLE))
-    lines = [line[2:] for line in head.splitlines() if line.startswith("- ")]
-    return [*lines, *messages]
-
-
-def _line(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= LINE_LENGTH else plain[: LINE_LENGTH - 1].rstrip() + "…"
+        unseen = sum(run.unseen for run in self.runs)
+        return collected_prompt(requests, self.dropped, unseen, at)
 
 
 class ContinuedRun(Struct, frozen=True):
@@ -339,8 +300,10 @@ def excess(queued: Sequence[ActiveRun], rules: QueueRules) -> list[ActiveRun]:
 
 
 def _chars(request: RunRequest) -> int:
-    """Returns the characters of a request, including those of its images."""
-    return len(request.text) + sum(len(image.data) for image in request.images)
+    """Returns the characters of a request, including those of its context and images."""
+    context = request.context or MessageContext()
+    texts = (request.text, context.facts, context.quoted, *(part.data for part in request.images))
+    return sum(map(len, texts))
 
 
 class ActiveRuns:

@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from skerry.lanes import active_runs
+from skerry.lanes import active_runs, collected_prompt
 from skerry.lanes.active_runs import ActiveRun
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
-from skerry.model.message import ImageBlock
+from skerry.model.message import ImageBlock, MessageContext
 from skerry.model.origin import Origin
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest
+from skerry.runtime.conversation import taint
 
 COLLECT = QueueRules(cap=3)
 TARGET = ReplyTo(ChannelId("t"), AccountId("a"), Peer(PeerKind.DIRECT, "alice"), "m")
@@ -45,21 +46,45 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
 @given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
 def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
     rules = replace(COLLECT, cap=9)
-    assert active_runs.messages_in(prompt_of(*texts, rules=rules)) == texts
+    assert collected_prompt.messages_in(prompt_of(*texts, rules=rules)) == texts
 
 
 def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
-    assert active_runs.messages_in(prompt_of(*"abcde")) == list("abcde")
-    assert active_runs.messages_in(active_runs.summary(["a", "b"])) == ["a", "b"]
+    assert collected_prompt.messages_in(prompt_of(*"abcde")) == list("abcde")
+    assert collected_prompt.messages_in(collected_prompt.summary(["a", "b"])) == ["a", "b"]
 
 
-@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", active_runs.TITLE])
+@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", collected_prompt.TITLE])
 def test_what_one_person_wrote_has_no_parts(text: str) -> None:
-    assert active_runs.messages_in(text) == []
+    assert collected_prompt.messages_in(text) == []
 
 
 def test_one_message_alone_stays_as_it_was_written() -> None:
     assert prompt_of("  only  ") == "  only  "
+
+
+def test_collected_messages_keep_their_facts_and_quotes_each_under_its_number() -> None:
+    runs = [waiting(text) for text in ("gone", "first", "second", "third")]
+    for number, run in enumerate(runs):
+        if number != 2:
+            facts = f'{{"message_id":"m{number}"}}'
+            context = MessageContext(facts, f"It answers a message of Bob:\n  quote {number}")
+            run.request = replace(run.request, context=context)
+    prompt = active_runs.batch(runs[0], runs[1:]).prompt(7)
+    assert prompt.context == MessageContext(
+        '[{"queued":1,"facts":{"message_id":"m1"}},{"queued":3,"facts":{"message_id":"m3"}}]',
+        "Context of queued #1:\nIt answers a message of Bob:\n  quote 1\n"
+        "Context of queued #3:\nIt answers a message of Bob:\n  quote 3",
+    )
+    assert taint([prompt]) == {Origin.STRANGER}
+    assert active_runs.batch(runs[2], []).prompt(7).context is None
+
+
+def test_a_collected_text_that_is_not_of_its_sender_taints_the_prompt() -> None:
+    runs = [waiting("posted"), waiting("mine")]
+    runs[0].request = replace(runs[0].request, origin=Origin.OWNER, text_origin=Origin.WEB)
+    runs[1].request = replace(runs[1].request, origin=Origin.OWNER)
+    assert active_runs.batch(runs[0], runs[1:]).prompt(7).origin is Origin.WEB
 
 
 def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
@@ -85,7 +110,7 @@ def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap(
     assert batch_of(runs) == (["a", "b"], 2)
     summary = "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n- a\n- b"
     assert prompt_of(*"abcde", rules=rules) == summary
-    assert active_runs.summary(["a"]) == (
+    assert collected_prompt.summary(["a"]) == (
         "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- a"
     )
 

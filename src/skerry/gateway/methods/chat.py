@@ -24,7 +24,7 @@ from skerry.gateway.method import (
 )
 from skerry.gateway.methods import agents, commands, models, rows
 from skerry.hooks.events import RunContext
-from skerry.lanes.active_runs import messages_in
+from skerry.lanes.collected_prompt import messages_in
 from skerry.model import message
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
