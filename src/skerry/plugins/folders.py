@@ -129,13 +129,13 @@ async def load_hooks(
             except PluginError as error:
                 report = report.failed(error)
         if report.status in {HookStatus.FAILED, HookStatus.MISSING}:
-            logger.warning("hook %s does not take part: %s", report.name, report.reason)
+            logger.warning("hook %s is not loaded: %s", report.name, report.reason)
         reports.append(report)
     return reports
 
 
 def _bundled_hooks(config: Config) -> list[FoundHook]:
-    text = "does what BOOT.md of a workspace says at each start of the gateway"
+    text = "follows BOOT.md of a workspace at each start of the gateway"
     boot = HookReport(BOOT_MD, text, "bundled", "", ("gateway:startup",), HookStatus.ENABLED)
     all_of_them = [FoundHook(boot)] + [
         FoundHook(
@@ -232,7 +232,7 @@ def _judged(config: Config, hook: FoundHook, records: FileRecords, *, noting: bo
     for name, checked in read.items():
         path = Path(report.path).resolve() / name
         data = checked or _peek(path)
-        if data:  # else the status has the reason
+        if data:  # otherwise the status has the reason
             files.append(author(path, data, records, pins.get(name), is_loaded=is_loaded))
     report = replace(report, files=tuple(files))
     doubted = next((file for file in files if file.doubt), None)
@@ -299,7 +299,9 @@ async def _loaded(hook: FoundHook) -> Callable[[HookEvent], Any]:
     except Exception as error:
         logger.exception("hook %s", name)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
-    raise PluginError(f"It was not there within {LOAD_SECONDS:g} s.", "It must only define.")
+    raise PluginError(
+        f"It did not load within {LOAD_SECONDS:g} s.", "handler.py must only define functions."
+    )
 
 
 def _run(source: PluginSource, module: ModuleType, export: str) -> Callable[[HookEvent], Any]:

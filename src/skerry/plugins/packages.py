@@ -86,7 +86,7 @@ class Package(MetaPathFinder, InspectLoader):
             return None
         source = self._sources[fullname].path
         spec = ModuleSpec(fullname, self, origin=str(source), is_package=self.is_package(fullname))
-        spec.has_location = True  # so that `__file__` names it
+        spec.has_location = True  # so that `__file__` is the path of the module
         return spec
 
     def is_package(self, fullname: str) -> bool:
@@ -94,10 +94,10 @@ class Package(MetaPathFinder, InspectLoader):
         return self._sources[fullname].path.name == MAIN
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile a module.
+        """Compiles a module.
 
         Raises:
-            SyntaxError, ValueError: it is no Python.
+            SyntaxError, ValueError: the module is not valid Python.
         """
         source = self._sources[fullname]
         return compile(source.code, str(source.path), "exec")
@@ -107,10 +107,10 @@ class Package(MetaPathFinder, InspectLoader):
         return self._sources[fullname].code.decode("utf-8", "replace")
 
     def compile(self) -> None:
-        """Compile every module, and run none.
+        """Compiles all modules, and runs none.
 
         Raises:
-            SyntaxError, ValueError: one is no Python.
+            SyntaxError, ValueError: a module is not valid Python.
         """
         for name in self._sources:
             self.get_code(name)
@@ -133,12 +133,12 @@ def read_plugin(
 
     Args:
         path: The file, or the folder with `__init__.py`.
-        pinned: The SHA-256 that it must have; None is any, outside a workspace.
+        pinned: Required SHA-256; None accepts any, except in a workspace.
         workspaces: Directories that agents write to.
-        plugin: The id, if that is not the name of the file or folder.
+        plugin: The id, if it is not the name of the file or folder.
 
     Raises:
-        PluginError: it may not be run; the message says why, `remedy` what to do.
+        PluginError: the code may not be run; message and `remedy` are for the owner.
     """
     plugin = plugin or path.stem
     name = f"skerry_plugin_{plugin.replace('-', '_')}"

@@ -30,7 +30,7 @@ REGISTER_SECONDS: Final = 10.0
 DATA: Final = "plugin-data"
 """Folder in the state directory with a data folder for each plugin."""
 Call = Callable[[], object] | None
-_ENTRANCES: Final = ("register", "activate")
+_ENTRY_FUNCTIONS: Final = ("register", "activate")
 """Names of the function that gets the `PluginApi`; the first existing one is called."""
 
 
@@ -139,7 +139,7 @@ def _run(candidate: Candidate, package: Package, api: PluginApi) -> tuple[Call, 
     """Calls `register` of the plugin; returns its functions `init` and `shutdown`."""
     main = candidate.namespace(package)
     begin, end = (_function(main, name) for name in ("init", "shutdown"))
-    entrances = [*_entrances(main), *_files(candidate.manifest(), package)]
+    entrances = [*_entry_functions(main), *_files(candidate.manifest(), package)]
     if not entrances and begin is None and not candidate.manifest().skills:
         raise PluginError("It has no function `register(api)`.")
     for entrance in entrances:
@@ -152,9 +152,9 @@ def _function(namespace: Mapping[str, Any], name: str) -> Call:
     return function if callable(function) else None
 
 
-def _entrances(namespace: Mapping[str, Any]) -> list[Callable[[PluginApi], object]]:
+def _entry_functions(namespace: Mapping[str, Any]) -> list[Callable[[PluginApi], object]]:
     """Returns the function `register` or `activate` of a module; empty when it has none."""
-    functions = [namespace[name] for name in _ENTRANCES if callable(namespace.get(name))]
+    functions = [namespace[name] for name in _ENTRY_FUNCTIONS if callable(namespace.get(name))]
     return functions[:1]
 
 
@@ -169,7 +169,7 @@ def _files(manifest: Manifest, package: Package) -> Iterator[Callable[[PluginApi
         if name is None:
             message = f"capabilities.{kind} of {FILE} names {path!r}, which is no file of it."
             raise PluginError(message, "Name a .py file in its folder.")
-        entrances = _entrances(vars(import_module(name)))
+        entrances = _entry_functions(vars(import_module(name)))
         if not entrances:
             raise PluginError(f"{path} of capabilities.{kind} has no function `register(api)`.")
         yield from entrances

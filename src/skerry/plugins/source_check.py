@@ -46,7 +46,7 @@ def read_source(
     """
     try:
         real = path.resolve(strict=True)
-        _check_way(path)
+        _check_path(path)
         with _opened(real) as descriptor, open(descriptor, "rb", closefd=False) as file:
             status = os.fstat(descriptor)
             _check_file(real, status)
@@ -79,13 +79,13 @@ def _setting(path: Path) -> str:
 
 def _check_file(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise PluginError(f"{path} is no file.", "Correct plugins.load.paths.")
+        raise PluginError(f"{path} is not a regular file.", "Correct plugins.load.paths.")
     _check_owner(path, status)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PluginError(f"Others may write {path}.", f"Run: chmod go-w {path}")
+        raise PluginError(f"Other users may write {path}.", f"Run: chmod go-w {path}")
 
 
-def _check_way(path: Path) -> None:
+def _check_path(path: Path) -> None:
     """Checks that no other user could redirect the path to another file."""
     for directory in path.absolute().parents:
         _check_directory(directory, directory.stat())
@@ -122,9 +122,11 @@ def _check_directory(path: Path, status: os.stat_result) -> None:
     _check_owner(path, status)
     open_to_all = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if open_to_all and not status.st_mode & stat.S_ISVTX:  # in a sticky directory owners rename
-        raise PluginError(f"Others may write into {path}.", f"Run: chmod go-w {path}")
+        raise PluginError(f"Other users may write into {path}.", f"Run: chmod go-w {path}")
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in {0, os.geteuid()}:
-        raise PluginError(f"{path} belongs to another user.", "Copy it to a directory of yours.")
+        raise PluginError(
+            f"{path} belongs to another user.", "Copy it to a directory that belongs to you."
+        )

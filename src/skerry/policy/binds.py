@@ -24,7 +24,7 @@ CLOSED: Final = (
     PurePosixPath("/var/spool"),
 )
 """Folders that are never bound, nor any folder in them or around them."""
-_TWINS: Final = tuple(PurePosixPath("/private") / path.relative_to("/") for path in CLOSED)
+_MACOS_PATHS: Final = tuple(PurePosixPath("/private") / path.relative_to("/") for path in CLOSED)
 """The paths of these folders on macOS."""
 HOMES: Final = (PurePosixPath("/home"), PurePosixPath("/Users"))
 """Folders of home directories, which are never bound as a whole."""
@@ -136,7 +136,7 @@ def refused(source: PurePosixPath, roots: Iterable[PurePosixPath] = ()) -> str:
     It is called twice: for the configured path, and for the resolved path.
     """
     folded = PurePosixPath(str(source).casefold())
-    for closed in (*CLOSED, *_TWINS):
+    for closed in (*CLOSED, *_MACOS_PATHS):
         if folded.is_relative_to(closed):
             return f"nothing in {closed} is ever bound"
         if closed.is_relative_to(folded):

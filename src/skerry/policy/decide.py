@@ -184,7 +184,7 @@ def _always(_: Request) -> bool:
     return True
 
 
-_DOOR: Final = frozenset({Verb.CALL, Verb.RECEIVE})
+_CONNECTION: Final = frozenset({Verb.CALL, Verb.RECEIVE})
 _COMMANDS: Final = frozenset({Verb.GIVE})
 _TOOLS: Final = frozenset({Verb.USE})
 _FILES: Final = frozenset({Verb.READ, Verb.WRITE})
@@ -194,7 +194,7 @@ _OBEY: Final = frozenset({Verb.OBEY})
 RULES: Final = (
     Rule(
         "role",
-        _DOOR,
+        _CONNECTION,
         lambda r: r.need.role not in {None, r.actor.role},
         allowed=False,
         reason=lambda r: f"unauthorized role: {r.actor.role}",
@@ -208,12 +208,12 @@ RULES: Final = (
     ),
     Rule(
         "scope",
-        _DOOR | _COMMANDS,
+        _CONNECTION | _COMMANDS,
         _lacks_scope,
         allowed=False,
         reason=lambda r: f"missing scope: {r.need.scope}",
     ),
-    Rule("met", _DOOR | _COMMANDS, _always, allowed=True),
+    Rule("met", _CONNECTION | _COMMANDS, _always, allowed=True),
     Rule("owners-tools", _TOOLS, lambda r: r.actor.acts_for_owner, allowed=True),
     Rule(
         "memory-tool",

@@ -113,15 +113,15 @@ class FileGate(Struct, frozen=True):
             return _origin_of(self.records.taint_of(path) if self.records else frozenset())
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
-    def may_bring(self, *words: Origin) -> bool:
+    def may_have_foreign_text(self, *text_origins: Origin) -> bool:
         """Returns whether a command may return or write foreign text; if not, no file is examined.
 
         Args:
-            words: Origins of the command's text, besides those of its run and of the files.
+            text_origins: Origins of the command's text, besides those of its run and of the files.
 
         """
         is_known = self.records is not None and not self.records.has_tainted
-        return not is_known or bool(foreign((*self.actor.taint, *words)))
+        return not is_known or bool(foreign((*self.actor.taint, *text_origins)))
 
     def output_origin(self, root: Path) -> Origin:
         """Returns the origin of the output of a command without network that may read `root`.
@@ -134,7 +134,7 @@ class FileGate(Struct, frozen=True):
         taint |= self.records.present_origins(str(root.resolve()))
         return _origin_of(taint) if taint else Origin.LOCAL
 
-    def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
+    def note_changes(self, root: Path, since_ns: int, text_origin: Origin) -> None:
         """Records the files below `root` that a command with foreign text changed.
 
         Examines at most `MAX_CHANGED_FILES` files; with more, the whole directory is recorded as
@@ -143,10 +143,10 @@ class FileGate(Struct, frozen=True):
         Args:
             root: The workspace of the command.
             since_ns: Begin of the command, in nanoseconds since 1970.
-            words: Origin of the text that the command may have read, besides that of its run.
+            text_origin: Origin of the text that the command may have read, besides that of its run.
 
         """
-        taint = foreign((*self.actor.taint, words))
+        taint = foreign((*self.actor.taint, text_origin))
         if self.records is None or not taint:
             return
         file_count, top = 0, root.resolve()

@@ -50,7 +50,7 @@ _WIDE: Final = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _MIN_WIDE: Final = 8
 _MAX_LEET: Final = 2
 _MAX_DECODED: Final = 4096
-_LEAST_WORDS: Final = 3
+_MIN_WORDS: Final = 3
 
 
 class FoldedText(Struct, frozen=True):
@@ -152,6 +152,6 @@ def _keep(data: bytes, hint: str, hints: set[str], decoded: list[str]) -> None:
     except UnicodeDecodeError:
         return
     spaces = plain.count(" ")
-    if spaces + 1 >= _LEAST_WORDS and plain.isprintable() and spaces * 12 > len(plain):
+    if spaces + 1 >= _MIN_WORDS and plain.isprintable() and spaces * 12 > len(plain):
         hints.add(hint)
         decoded.append(plain)

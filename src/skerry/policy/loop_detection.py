@@ -70,7 +70,7 @@ class CallHistory:
         is_poll = tool == "process" and arguments.get("action") in _POLLS
         if is_poll and unchanged >= limits.critical:
             return Repetition("loop-poll", unchanged, is_blocked=True)
-        turns = self._turns(key)
+        turns = self._alternations(key)
         if turns >= limits.critical:
             return Repetition("loop-in-turn", turns, is_blocked=True)
         count = max(turns, unchanged if is_poll else len(same))
@@ -82,7 +82,7 @@ class CallHistory:
         """Adds a call that was made, with its result."""
         self._calls.append((_key(tool, arguments), hashlib.sha256(outcome).digest()))
 
-    def _turns(self, key: bytes) -> int:
+    def _alternations(self, key: bytes) -> int:
         """Returns the number of last calls that alternate between two, each with a constant result.
 
         The call with `key` would be the next of them; 0 if it would not.

@@ -10,7 +10,7 @@ from typing import Final
 from skerry.model.outbound import TextUnit
 from skerry.replies.graphemes import reach, size
 from skerry.replies.split_points import (
-    AHEAD,
+    LOOKAHEAD,
     START,
     Break,
     FenceMap,
@@ -97,24 +97,24 @@ class Chunker:
         if end is not None:
             state = FenceMap(self._text[:end], self._state).at(end)
             return self._take(TextPiece(self._text[:end], before), state)
-        if len(self._text) < hard + AHEAD:
+        if len(self._text) < hard + LOOKAHEAD:
             return None
         return self._take(*cut(self._text, self._state, self._room))
 
     def _preferred(self, hard: int) -> int | None:
         """Returns the first break of the preferred kind after the minimum, outside of fences."""
-        start = max(self._searched, self._room.minimum - AHEAD, 0)
+        start = max(self._searched, self._room.minimum - LOOKAHEAD, 0)
         lines: FenceMap | None = None
         kind = self._chunking.preference
         # Within a line, the following characters decide whether a cut would create a fence.
-        decided = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
+        decided = len(self._text) - (LOOKAHEAD if kind is Break.SENTENCE else 0)
         for end in ends(self._text, kind, start, min(hard, decided)):
             if end < self._room.minimum:
                 continue
             lines = lines or FenceMap(self._text[:hard], self._state)
             if not lines.is_inside(end) and lines.may_cut(end):
                 return end
-        self._searched = max(min(hard, decided) - AHEAD, 0)
+        self._searched = max(min(hard, decided) - LOOKAHEAD, 0)
         return None
 
     def _take(self, block: TextPiece, state: FenceState) -> TextPiece:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-LOOKS_LIKE_ONE: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
+FENCE_START: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
 """Start of a line that may begin or end a fence. Matches at most six characters."""
 _FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})([^\n]*)")
 

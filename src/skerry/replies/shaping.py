@@ -24,12 +24,12 @@ SILENT: Final = "NO_REPLY"
 _EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
 """Characters that may surround the silent word."""
 _OBJECT: Final = '{"action":"NO_REPLY"}'
-_LONGEST: Final = 64
+_MAX_SILENT_CHARS: Final = 64
 """Limit on the characters of a silent reply, with the characters around the word."""
 _TAIL: Final = re.compile(
     r"(?<!\w)N(?:O(?:_(?:R(?:E(?:P(?:L(?:Y[\s`*\"'.!]{0,8})?)?)?)?)?)?)?\Z"  # a prefix, or whole
 )
-_SURE: Final = 3
+_CERTAIN_LETTERS: Final = 3
 """Number of letters from which on a prefix is certainly the silent word."""
 
 
@@ -77,14 +77,14 @@ class SilenceFilter:
             self.silent = True
             return ""
         begun = bool(word) and SILENT.startswith(word)
-        if word == SILENT or (cut and begun and (len(word) >= _SURE or not self._open)):
+        if word == SILENT or (cut and begun and (len(word) >= _CERTAIN_LETTERS or not self._open)):
             return ""
         return text
 
 
 def _may_be_silent(text: str) -> bool:
     """Returns whether a reply that begins with the text may be silent."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_SILENT_CHARS:
         return False
     word = text.lstrip(_EDGE)
     if word and word[0] not in "N{":

@@ -16,7 +16,7 @@ from skerry.replies import code_fences
 from skerry.replies.code_fences import Fence
 from skerry.replies.graphemes import is_boundary, last_boundary, reach, size
 
-AHEAD: Final = 8
+LOOKAHEAD: Final = 8
 """Number of characters after the room that a decision may depend on."""
 
 
@@ -37,7 +37,7 @@ _PATTERNS: Final = {
     Break.SENTENCE: re.compile(r"[.!?][\"'\u201d\u2019)\]]{0,3}\s"),
     Break.SPACE: re.compile(r"\s"),
 }
-"""Patterns of the breaks; no match is longer than `AHEAD`."""
+"""Patterns of the breaks; no match is longer than `LOOKAHEAD`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ def cut(text: str, state: FenceState, room: PartRoom) -> tuple[TextPiece, FenceS
     """Returns the next piece of a text that does not fit, and the state after it."""
     before = opening(state, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
-    lines = FenceMap(text[: hard + AHEAD], state)
+    lines = FenceMap(text[: hard + LOOKAHEAD], state)
     end = max(_end(text, hard, lines, room, before), 1)
-    behind = lines.at(end)
-    closing = _closing(text, end, behind, room)
+    state_after = lines.at(end)
+    closing = _closing(text, end, state_after, room)
     room_left = room.limit - size(before, room.unit)
     if not _has_room(text, end, closing, room_left, room.unit):
         closing = ""  # one visible character takes all the room
-    return TextPiece(text[:end], before, closing), behind
+    return TextPiece(text[:end], before, closing), state_after
 
 
 class FenceMap:
@@ -141,7 +141,7 @@ class FenceMap:
             return line == 0 or self._fences[line] is None or self._fences[line - 1] is not None
         text = self._text
         return is_boundary(text, index) and not any(
-            code_fences.LOOKS_LIKE_ONE.match(text, at) for at in (start, index)
+            code_fences.FENCE_START.match(text, at) for at in (start, index)
         )
 
     def _line(self, index: int) -> int:
@@ -193,11 +193,11 @@ def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
     return last_boundary(text, hard)  # a fence line is longer than the room
 
 
-def _closing(text: str, end: int, behind: FenceState, room: PartRoom) -> str:
-    if behind.fence is None:
+def _closing(text: str, end: int, state_after: FenceState, room: PartRoom) -> str:
+    if state_after.fence is None:
         return ""
-    line = behind.fence.closing if text[end - 1] == "\n" else f"\n{behind.fence.closing}"
-    return line if opening(behind, room) else ""
+    line = state_after.fence.closing if text[end - 1] == "\n" else f"\n{state_after.fence.closing}"
+    return line if opening(state_after, room) else ""
 
 
 def _has_room(text: str, end: int, closing: str, room_left: int, unit: TextUnit) -> bool:

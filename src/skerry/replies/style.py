@@ -19,8 +19,8 @@ NATURAL: Final = (0.8, 2.5)
 """Seconds of a natural pause: openclaw-behaviour 6.5."""
 TOOL_CHARS: Final = 2000
 """Limit on the characters of a tool result in a message."""
-_ABOUT: Final = 120
-_ALL: Final = 1_000_000_000
+_ARGUMENT_CHARS: Final = 120
+_UNLIMITED_CHARS: Final = 1_000_000_000
 """More characters than any answer has."""
 _VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
 
@@ -107,7 +107,9 @@ def on_channel(usual: Style, channel: ChannelStreaming, *, edits: bool) -> Style
         usual = replace(usual, streams=channel.block_streaming)
     if not edits or channel.mode == "off":
         return usual
-    uncut = Chunking(_ALL, _ALL, usual.chunking.preference, usual.chunking.unit)
+    uncut = Chunking(
+        _UNLIMITED_CHARS, _UNLIMITED_CHARS, usual.chunking.preference, usual.chunking.unit
+    )
     return replace(
         usual, streams=True, whole=True, chunking=uncut, idle=0.0, pause=None, preview=channel.mode
     )
@@ -146,7 +148,7 @@ def reasoning(thoughts: str) -> str:
 def tool_begun(call: ToolCall) -> str:
     """Returns the message about a tool call: its name and its first text argument."""
     texts = (argument for argument in call.arguments.values() if isinstance(argument, str))
-    about = " ".join(next(texts, "").split())[:_ABOUT]
+    about = " ".join(next(texts, "").split())[:_ARGUMENT_CHARS]
     return f"🛠️ {call.name}: {about}" if about else f"🛠️ {call.name}"
 
 

@@ -20,26 +20,26 @@ _TAG: Final = re.compile(
     rf"<\s{{0,3}}(/?)\s{{0,3}}({_THINKS}|final)\b[^<>\n]{{0,20}}>", re.IGNORECASE
 )
 _END: Final = re.compile(rf"<\s{{0,3}}/\s{{0,3}}{_THINKS}\s{{0,3}}>", re.IGNORECASE)
-_LONGEST_TAG: Final = 40
+_MAX_TAG_CHARS: Final = 40
 _NAMES: Final = ("think", "thinking", "thought", "antthinking", "final")
 _DIRECTIVE: Final = re.compile(
     r"\[\[\s{0,3}(?:(reply_to_current)|reply_to\s{0,3}:\s{0,3}([^\[\]\s]{1,128})|audio_as_voice)"
     r"\s{0,3}\]\]",
     re.IGNORECASE,
 )
-_LONGEST_DIRECTIVE: Final = 170
+_MAX_DIRECTIVE_CHARS: Final = 170
 _WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
-_BEGINS: Final = frozenset({"", " ", "\t", "`", "~", "M"})
+_LINE_STARTS: Final = frozenset({"", " ", "\t", "`", "~", "M"})
 """First characters of a line that may be a fence or name a file; empty for a line without any."""
 _HEAD: Final = re.compile(r"[ \t]{0,100}(`{3,}|~{3,}|MEDIA:)")
 _HEAD_BEGUN: Final = re.compile(r"[ \t]{0,100}(?:`{1,2}|~{1,2}|M(?:E(?:D(?:I(?:A)?)?)?)?)?\Z")
 _TICKS: Final = re.compile(r"`+")
-_LONGEST: Final = 4096
+_MAX_LINE_CHARS: Final = 4096
 """Limit on the characters of inline code, and of a line that is read as a whole."""
-_LONGEST_CLOSING: Final = 200
+_MAX_CLOSING_CHARS: Final = 200
 _REFERENCES: Final = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|(\S+)")
-_A_FILE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.IGNORECASE)
-_SURE: Final = 3
+_FILE_REFERENCE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.IGNORECASE)
+_CERTAIN_LETTERS: Final = 3
 """Number of letters from which on a prefix is certainly a tag or directive."""
 
 
@@ -59,7 +59,7 @@ def media(line: str) -> list[str] | None:
     if not begins:
         return None
     files = [next(filter(None, match.groups())) for match in _REFERENCES.finditer(names)]
-    return files if files and all(map(_A_FILE.match, files)) else None
+    return files if files and all(map(_FILE_REFERENCE.match, files)) else None
 
 
 class TagFilter:
@@ -92,7 +92,7 @@ class TagFilter:
     def feed(self, text: str) -> str:
         """Adds a delta; returns the text that can be released now."""
         busy = self._pending or self._thinking or self._fence or self._swallow
-        begins = self._fresh and text[:1] in _BEGINS
+        begins = self._fresh and text[:1] in _LINE_STARTS
         if not busy and not begins and _SPECIAL.search(text) is None:
             self._last = text[-1:] or self._last
             self._fresh = False
@@ -131,7 +131,7 @@ class TagFilter:
             self._think(text[index : match.start()])
             self._thinking, self._swallow = False, True
             return match.end()
-        end = text.rfind("<", max(index, len(text) - _LONGEST_TAG))
+        end = text.rfind("<", max(index, len(text) - _MAX_TAG_CHARS))
         end = len(text) if end < 0 or ">" in text[end:] else end
         if text[index:end]:
             self._think(text[index:end])
@@ -140,9 +140,9 @@ class TagFilter:
 
     def _read_code(self, text: str, index: int, *, final: bool) -> int:
         end = text.find("\n", index) + 1 or len(text)
-        if len(self._code_line) < _LONGEST_CLOSING:  # enough to recognise a closing line
+        if len(self._code_line) < _MAX_CLOSING_CHARS:  # enough to recognise a closing line
             self._code_line += text[index:end]
-        self._say(text[index:end])
+        self._release(text[index:end])
         if text[end - 1] == "\n" or final:
             self._fence = code_fences.after(self._code_line.rstrip("\n"), self._fence)
             self._code_line, self._fresh = "", True
@@ -151,8 +151,8 @@ class TagFilter:
     def _read_head(self, text: str, index: int, *, final: bool) -> int:
         """Reads the beginning of a line; a fence line or a line of files is read as a whole."""
         match = _HEAD.match(text, index)
-        end = text.find("\n", index, index + _LONGEST) + 1
-        too_long = not end and len(text) - index >= _LONGEST
+        end = text.find("\n", index, index + _MAX_LINE_CHARS) + 1
+        too_long = not end and len(text) - index >= _MAX_LINE_CHARS
         begun = match is not None or _HEAD_BEGUN.match(text, index) is not None
         if begun and not (end or final or too_long):
             return -1
@@ -164,7 +164,7 @@ class TagFilter:
         replacement = self._files(line) if match[1] == "MEDIA:" else self._fenced(line)
         if replacement is None:
             return index
-        self._say(replacement)
+        self._release(replacement)
         self._fresh = True
         return end
 
@@ -184,14 +184,14 @@ class TagFilter:
     def _read_line(self, text: str, index: int, *, final: bool) -> int:
         match = _SPECIAL.search(text, index)
         if match is None:
-            self._say(text[index:])
+            self._release(text[index:])
             return len(text)
         at = match.start()
         if at > index:
-            self._say(text[index:at])
+            self._release(text[index:at])
         match match[0]:
             case "\n":
-                self._say("\n")
+                self._release("\n")
                 self._fresh = True
                 return at + 1
             case "`":
@@ -209,17 +209,17 @@ class TagFilter:
         start = begin.end() if begin else at + 1
         if start == len(text) and not final:
             return -1
-        window = text[start : start + _LONGEST]
+        window = text[start : start + _MAX_LINE_CHARS]
         line = window.partition("\n")[0]
         for ticks in _TICKS.finditer(line):
-            if ticks.end() == len(window) < _LONGEST and not final:
+            if ticks.end() == len(window) < _MAX_LINE_CHARS and not final:
                 return -1
             if ticks.end() - ticks.start() == start - at:
-                self._say(text[at : start + ticks.end()])
+                self._release(text[at : start + ticks.end()])
                 return start + ticks.end()
-        if len(line) == len(window) < _LONGEST and not final:
+        if len(line) == len(window) < _MAX_LINE_CHARS and not final:
             return -1
-        self._say(text[at:start])
+        self._release(text[at:start])
         return start
 
     def _read_tag(self, text: str, at: int, *, final: bool) -> int:
@@ -230,12 +230,12 @@ class TagFilter:
             self._swallow = True
             self._fresh = self._last in {"", "\n"}
             return match.end()
-        rest = text[at : at + _LONGEST_TAG]
-        return self._broken_off(text, at, _tag_letters(rest), final=final)
+        rest = text[at : at + _MAX_TAG_CHARS]
+        return self._incomplete_mark(text, at, _tag_letters(rest), final=final)
 
     def _read_directive(self, text: str, at: int, *, final: bool) -> int:
         if self._media is None:
-            self._say("[")
+            self._release("[")
             return at + 1
         match = _DIRECTIVE.match(text, at)
         if match is not None:
@@ -246,21 +246,21 @@ class TagFilter:
             self._swallow = True
             self._fresh = self._last in {"", "\n"}
             return match.end()
-        letters = _directive_letters(text[at : at + _LONGEST_DIRECTIVE])
-        return self._broken_off(text, at, letters, final=final)
+        letters = _directive_letters(text[at : at + _MAX_DIRECTIVE_CHARS])
+        return self._incomplete_mark(text, at, letters, final=final)
 
-    def _broken_off(self, text: str, at: int, letters: int, *, final: bool) -> int:
+    def _incomplete_mark(self, text: str, at: int, letters: int, *, final: bool) -> int:
         """Keeps a possible beginning of a mark pending; at the end drops it if it is certain."""
         if letters < 0:
-            self._say(text[at])
+            self._release(text[at])
             return at + 1
         if not final:
             return -1
-        if letters < _SURE:
-            self._say(text[at:])
+        if letters < _CERTAIN_LETTERS:
+            self._release(text[at:])
         return len(text)
 
-    def _say(self, text: str) -> None:
+    def _release(self, text: str) -> None:
         if self._swallow:
             if self._last == "":
                 text = text.lstrip()
@@ -274,7 +274,7 @@ class TagFilter:
 
 def _tag_letters(rest: str) -> int:
     """Returns the number of letters of a tag name in `rest`; -1 if it cannot become a tag."""
-    if len(rest) == _LONGEST_TAG or ">" in rest or "\n" in rest or "<" in rest[1:]:
+    if len(rest) == _MAX_TAG_CHARS or ">" in rest or "\n" in rest or "<" in rest[1:]:
         return -1
     word = rest[1:].replace("/", "", 1).strip().lower()
     name = word.split(maxsplit=1)[0] if word else ""
@@ -284,7 +284,7 @@ def _tag_letters(rest: str) -> int:
 
 def _directive_letters(rest: str) -> int:
     """Returns the number of letters of a directive in `rest`; -1 if it cannot become one."""
-    if len(rest) == _LONGEST_DIRECTIVE or "]]" in rest or "\n" in rest:
+    if len(rest) == _MAX_DIRECTIVE_CHARS or "]]" in rest or "\n" in rest:
         return -1
     if not "[[".startswith(rest[:2]):
         return -1

@@ -103,7 +103,7 @@ async def _run_tool(tool: Tool, arguments: dict[str, Any], context: ToolContext)
     try:
         result = await tool.run(arguments, context)
     finally:
-        if rules is not None and rules.may_bring(origin):  # also for an aborted command
+        if rules is not None and rules.may_have_foreign_text(origin):  # also for an aborted command
             root = context.workspace.root
             record_changes = partial(rules.note_changes, root, began - CLOCK_NS, origin)
             with anyio.CancelScope(shield=True):

@@ -177,7 +177,7 @@ def _check_owner(descriptor: int, path: Path) -> None:
     if status.st_gid == os.getgid() == os.getuid():  # a group with the user as its only member
         forbidden = stat.S_IWOTH
     if status.st_uid not in {0, os.getuid()} or status.st_mode & forbidden:
-        raise PluginError(f"Others may write {path}.", f"Run: chmod go-w {path}")
+        raise PluginError(f"Other users may write {path}.", f"Run: chmod go-w {path}")
 
 
 def _doubt(opened: Opened, records: FileRecords | None, data: bytes) -> str:

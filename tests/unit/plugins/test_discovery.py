@@ -75,7 +75,7 @@ async def test_an_installed_plugin_that_the_configuration_names_is_loaded(
 async def test_a_package_that_others_may_write_is_refused(site: Path, tmp_path: Path) -> None:
     (site / "tea_house.py").chmod(0o666)
     (report,) = (await loaded(configured(tmp_path, entries={"tea": {}}))).reports
-    assert (report.status, "Others may write" in report.reason) == ("failed", True)
+    assert (report.status, "Other users may write" in report.reason) == ("failed", True)
     assert "tea_house" not in sys.modules
 
 

@@ -157,7 +157,7 @@ async def test_what_others_could_write_or_lies_elsewhere_is_refused(tmp_path: Pa
     entries: dict[str, Any] = {"open": {}, "linked": {}, "command-logger": {}}
     async with loaded(config(tmp_path, entries)) as (hooks, reports):
         assert not hooks.command.handlers
-    assert "Others may write" in reports["open"].reason
+    assert "Other users may write" in reports["open"].reason
     assert "leads out of its folder" in reports["linked"].reason
     assert "a bundled hook has it" in reports["command-logger"].reason
 
@@ -276,7 +276,7 @@ def test_a_head_that_others_may_write_or_that_is_a_copy_of_theirs_is_refused(
     (doubted,) = (one for one in found["greet"].files if one.doubt)
     assert (doubted.name, doubted.writer, doubted.origins) == ("HOOK.md", "main", ("web",))
     head.chmod(0o666)
-    assert "Others may write" in by_name(where)["greet"].reason
+    assert "Other users may write" in by_name(where)["greet"].reason
 
 
 def test_a_head_without_an_end_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_pinned_folder_with_another_file_is_refused(folder: Path) -> None:
 
 def test_a_folder_with_a_file_that_others_may_write_is_refused(folder: Path) -> None:
     (folder / "parts" / "deep.py").chmod(0o622)
-    with pytest.raises(PluginError, match="Others may write"):
+    with pytest.raises(PluginError, match="Other users may write"):
         read_plugin(folder, None, ())
 
 

@@ -125,7 +125,7 @@ def test_a_front_matter_that_cannot_be_used_is_an_error_that_names_the_file(
 def test_a_file_of_others_too_large_not_text_or_elsewhere_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "root" / "skills")
     file.chmod(0o622)
-    with pytest.raises(PluginError, match="Others may write"):
+    with pytest.raises(PluginError, match="Other users may write"):
         read(tmp_path / "root")
     file.chmod(0o600)
     file.write_bytes(b"---\n" + b"x" * MAX_HEAD)

@@ -76,7 +76,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be read" in str(refusal(tmp_path / "absent.py"))
     pipe = tmp_path / "pipe.py"
     os.mkfifo(pipe)
-    assert "is no file" in str(refusal(pipe))
+    assert "is not a regular file" in str(refusal(pipe))
     (tmp_path / "folder.py").mkdir()
     assert refusal(tmp_path / "folder.py").remedy
 
@@ -134,7 +134,7 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
     for directory in (good, evil):
         directory.mkdir()
         (directory / "tea.py").write_bytes(CODE)
-    check = source_check._check_way
+    check = source_check._check_path
 
     def swap(path: Path) -> None:
         check(path)
@@ -142,5 +142,5 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
         place.rename(tmp_path / "away")
         place.symlink_to(evil / swapped)
 
-    monkeypatch.setattr(source_check, "_check_way", swap)
+    monkeypatch.setattr(source_check, "_check_path", swap)
     assert "cannot be read" in str(refusal(good / "tea.py"))

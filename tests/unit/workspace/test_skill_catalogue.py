@@ -190,7 +190,7 @@ def test_a_broken_folder_is_a_fault_and_the_others_are_used(tmp_path: Path) -> N
     problems = {fault.path.name: fault.problem for fault in skills.faults}
     assert "front matter" in problems.pop("bare")
     assert "more than 100000 bytes" in problems.pop("large")
-    assert "Others may write" in problems.pop("shared")
+    assert "Other users may write" in problems.pop("shared")
     assert "command-dispatch" in problems.pop("call")
     assert "outside of" in problems.pop("out")
     assert "has the name good" in problems.pop("zweite")

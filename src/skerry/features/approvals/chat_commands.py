@@ -16,7 +16,7 @@ WORDS: Final = {
     "no": Verdict.DENY,
     **{verdict.value: verdict for verdict in Verdict},
 }
-_SHORTEST: Final = 4
+_MIN_PREFIX: Final = 4
 """Minimum length of the beginning of an id."""
 
 
@@ -65,4 +65,4 @@ def _is_here(approval: StoredApproval, call: CommandCall) -> bool:
 
 
 def _named(approval: StoredApproval, name: str) -> bool:
-    return len(name) >= _SHORTEST and approval.id.startswith(name)
+    return len(name) >= _MIN_PREFIX and approval.id.startswith(name)

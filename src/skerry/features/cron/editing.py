@@ -35,7 +35,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "systemEvent": SystemEvent,
     "agentTurn": AgentTurn,
 }
-_ALLOWED_ANYWAY: Final[Mapping[str, tuple[Any, ...]]] = {
+_VALUES_WITHOUT_EFFECT: Final[Mapping[str, tuple[Any, ...]]] = {
     "toolsAllow": (["*"], None),
     "lightContext": (False, None),
     "fallbacks": ([], None),
@@ -232,7 +232,7 @@ def _refuse_unknown(
 ) -> None:
     names = {field.encode_name for field in msgspec.structs.fields(kind)} | allowed
     for name, property_ in value.items():
-        if name not in names and property_ not in _ALLOWED_ANYWAY.get(name, (None,)):
+        if name not in names and property_ not in _VALUES_WITHOUT_EFFECT.get(name, (None,)):
             raise JobError(
                 f"{subject} has an unknown property {name!r}.",
                 f"Its properties: {', '.join(sorted(names))}.",

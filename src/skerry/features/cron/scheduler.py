@@ -24,7 +24,7 @@ from skerry.store import Unit, tasks
 
 logger = logging.getLogger(__name__)
 
-LONGEST_SLEEP: Final = 60.0
+MAX_SLEEP_SECONDS: Final = 60.0
 """Maximum seconds between two readings of the clock, which may be set."""
 BATCH: Final = 100
 """Maximum number of jobs that one check starts."""
@@ -70,7 +70,7 @@ class Scheduler(Struct):
             await self._recompute(now)
         self._looked_at = now
         if not self.context.config().cron.enabled:
-            self._next_at = now + round(LONGEST_SLEEP * 1000)
+            self._next_at = now + round(MAX_SLEEP_SECONDS * 1000)
             return
         execution, waits = self.execution, False
         unreadable = self._unreadable
@@ -95,7 +95,7 @@ class Scheduler(Struct):
             )
         )
         if waits:
-            latest = now + round(LONGEST_SLEEP * 1000)
+            latest = now + round(MAX_SLEEP_SECONDS * 1000)
             self._next_at = min(self._next_at or latest, latest)
 
     async def _waits(self, job: Job, due_at: int) -> bool:
@@ -123,7 +123,7 @@ class Scheduler(Struct):
             await self.context.signals.wait(OWNER)
             return
         seconds = (self._next_at - self.runs.now_ms()) / 1000
-        await self.context.signals.wait(OWNER, min(max(seconds, 0.0), LONGEST_SLEEP))
+        await self.context.signals.wait(OWNER, min(max(seconds, 0.0), MAX_SLEEP_SECONDS))
 
     async def _recompute(self, now: int) -> None:
         """Recomputes the times of recurring jobs, at a start or when the clock was set back.

@@ -13,7 +13,7 @@ from skerry.features.exec.shell_words import Reading, RefusedCommandError, check
 
 MAX_BYTES: Final = 64 * 1024
 """Length of a command line, in bytes of UTF-8, above which it is refused."""
-SMALL: Final = 4096
+TREE_FIRST_CHARS: Final = 4096
 """Length in characters up to which tree-sitter, the cheaper parser, reads first. It takes seconds
 for tens of kilobytes of here-documents, so it reads longer lines only after shfmt accepted them."""
 MAX_WORDS: Final = 5000
@@ -33,7 +33,7 @@ async def read(
     check_characters(command)
     if not command.strip():
         raise RefusedCommandError("empty", "there is no command")
-    if len(command) > SMALL:
+    if len(command) > TREE_FIRST_CHARS:
         authority = await second(command)
         opinion = tree_reader.read(command)
     else:

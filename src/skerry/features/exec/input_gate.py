@@ -10,8 +10,8 @@ from skerry.policy.effect import ToolEffect
 from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.tool import ApprovalSubject, Assessment
 
-_UNREAD = "input for a command on this machine cannot be analysed"
-_WIDER = "the command began before this conversation read text that is not its owner's"
+_NOT_ANALYSED = "input for a command on this machine cannot be analysed"
+_STARTED_BEFORE = "the command began before this conversation read text that is not its owner's"
 
 
 def input_gate(
@@ -35,11 +35,11 @@ def input_gate(
         return Assessment(ToolEffect.DENY, "security-deny", "the security of commands is deny")
     if host != "sandbox" and rules.security != "full":
         effect = ToolEffect.DENY if rules.ask == "off" else ToolEffect.ASK
-        return Assessment(effect, "process-input", _UNREAD, subject)
+        return Assessment(effect, "process-input", _NOT_ANALYSED, subject)
     if rules.ask == "always":
         return Assessment(ToolEffect.ASK, "ask-always", "the ask mode is always", subject)
     if origins and (rule := guarded_act("process", host=host)):
         return Assessment(ToolEffect.ASK, rule, reason(rule, origins), subject)
     if origins and not session.command.is_tainted:
-        return Assessment(ToolEffect.ASK, "tainted-input", _WIDER, subject)
+        return Assessment(ToolEffect.ASK, "tainted-input", _STARTED_BEFORE, subject)
     return Assessment(ToolEffect.ALLOW, "process", "", subject)

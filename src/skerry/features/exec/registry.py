@@ -17,7 +17,7 @@ MAX_RUNNING_PER_SESSION: Final = 64
 MAX_ENDED: Final = 64
 """Maximum number of ended commands; the oldest is removed first."""
 
-_MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
+_ADJECTIVES: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
 _NOUNS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
 
 Start = Callable[[Callable[[], Awaitable[None]], str], None]
@@ -100,7 +100,7 @@ class Registry:
                 self.forget(session)
 
     def _name(self) -> str:
-        name = f"{secrets.choice(_MANNERS)}-{secrets.choice(_NOUNS)}"
+        name = f"{secrets.choice(_ADJECTIVES)}-{secrets.choice(_NOUNS)}"
         while name in self._sessions:
             name += f"-{secrets.token_hex(1)}"
         return name

@@ -40,7 +40,7 @@ def is_local(sandbox: SandboxConfig) -> bool:
     return docker.network == "none" and access != "none" and not docker.binds
 
 
-def brings_no_words(segments: Sequence[SegmentDecision], root: Path, cwd: Path) -> bool:
+def has_no_foreign_text(segments: Sequence[SegmentDecision], root: Path, cwd: Path) -> bool:
     """Returns true when a command's output has no text of others, except from files in `root`.
 
     Args:
@@ -88,7 +88,7 @@ async def recorded(
         async with opens(terminal) as process:
             yield process
     finally:
-        if isinstance(rules, FileGate) and rules.may_bring(words):
+        if isinstance(rules, FileGate) and rules.may_have_foreign_text(words):
             note = partial(rules.note_changes, context.workspace.root, began, words)
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(note)

@@ -22,7 +22,7 @@ from skerry.features.exec.notice import Notices
 from skerry.features.exec.process_session import ExecCommand, ProcessSession
 from skerry.features.exec.process_tool import ProcessSessions, outcome, report
 from skerry.features.exec.registry import Registry
-from skerry.features.exec.sources import brings_no_words, is_local, recorded
+from skerry.features.exec.sources import has_no_foreign_text, is_local, recorded
 from skerry.infra.process import Program
 from skerry.model.caller import Caller
 from skerry.model.errors import SandboxError, ToolError
@@ -176,11 +176,11 @@ class Exec:
             local = is_local(self._host.config().sandbox(caller.key.agent))
         else:
             decision = await self._decision(params, context, "gateway")
-            local = brings_no_words(decision.segments, root, self._cwd(params, context))
+            local = has_no_foreign_text(decision.segments, root, self._cwd(params, context))
         rules = context.workspace.rules
         if not local or not isinstance(rules, FileGate):
             return Origin.WEB
-        if not rules.may_bring():
+        if not rules.may_have_foreign_text():
             return Origin.LOCAL
         return await anyio.to_thread.run_sync(rules.output_origin, root)
 

@@ -209,7 +209,7 @@ class Heartbeats(Struct):
         unkept = None
         if config.isolated_session and ended.result is not None and not text:
             unkept = ended.result.session_id
-            await self._put_away(agent, unkept)
+            await self._archive_session(agent, unkept)
 
         def write(unit: Unit) -> None:
             before = decoded(tables.get(unit, agent))
@@ -227,7 +227,7 @@ class Heartbeats(Struct):
 
         return RunSettlement(write, after)
 
-    async def _put_away(self, agent: AgentId, session_id: SessionId) -> None:
+    async def _archive_session(self, agent: AgentId, session_id: SessionId) -> None:
         """Archives the session of a check without findings, so that it can be removed."""
         key, now = SessionKey(agent, ("heartbeat",)), self.runs.now_ms()
         await self.context.store.write(lambda unit: archive.delete(unit, key, now))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LONGEST_SLEEP: Final = 60.0
+MAX_SLEEP_SECONDS: Final = 60.0
 """Maximum seconds between two readings of the clock, which may be set."""
 FIRST_SECONDS: Final = 60.0
 """Delay after the start of the gateway, in seconds."""
@@ -30,7 +30,7 @@ async def run(context: GatewayContext) -> None:
     if not await _has_ended(context):
         await context.signals.wait(SIGNAL, FIRST_SECONDS)
         while not settings(context.config()):
-            await context.signals.wait(SIGNAL, LONGEST_SLEEP)
+            await context.signals.wait(SIGNAL, MAX_SLEEP_SECONDS)
     from skerry.features.heartbeat.checks import Heartbeats  # noqa: PLC0415 - at first use
 
     heartbeats = Heartbeats(context, runs)
@@ -54,4 +54,4 @@ async def _tick(context: GatewayContext, heartbeats: "Heartbeats") -> None:
         except StateError as error:
             logger.warning("heartbeats wait for the store: %s", error)
             seconds = 1.0
-        await context.signals.wait(SIGNAL, min(seconds, LONGEST_SLEEP))
+        await context.signals.wait(SIGNAL, min(seconds, MAX_SLEEP_SECONDS))

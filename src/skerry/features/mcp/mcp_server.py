@@ -205,7 +205,7 @@ class McpServer:
                 raise ServerDownError(client.end_reason)
 
     def _pause(self, lived: float) -> None:
-        """Lets a failed server rest; one that ran for long rests for the shortest time."""
+        """Delays the next start of a failed server; after a long run the delay is the shortest."""
         if not self.reason:
             self._rest = Rest(RESTARTS)
             return
@@ -213,7 +213,7 @@ class McpServer:
         self._rest = rest.after_failure(self._host.clock.now_ms())
 
     async def test(self) -> None:
-        """Lists the tools now, also while the server rests after a failure.
+        """Lists the tools now, also during the delay after a failure.
 
         Raises:
             ServerDownError: the server cannot be reached.

@@ -6,7 +6,7 @@ from typing import Final
 from skerry.model.errors import SandboxError
 
 ENABLED: Final = Path("/sys/module/apparmor/parameters/enabled")
-_DOCKERS: Final = "docker-default"
+_DOCKER_PROFILE: Final = "docker-default"
 """Profile that the daemon of docker loads when it starts."""
 
 
@@ -25,7 +25,7 @@ def profile(engine: str, configured: str | None) -> str | None:
         SandboxError: a profile is configured on a machine without AppArmor.
     """
     if is_on():
-        return configured or (_DOCKERS if engine == "docker" else None)
+        return configured or (_DOCKER_PROFILE if engine == "docker" else None)
     if configured:
         raise SandboxError(
             f"The AppArmor profile {configured!r} has no effect: this machine has no AppArmor.",

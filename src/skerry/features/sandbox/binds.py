@@ -19,7 +19,7 @@ from skerry.model.skill import SKILL_MD
 from skerry.policy.binds import SECRETS, Bind, BindError, parsed, refused
 from skerry.ports.sandbox import WORKDIR
 
-_TAKEN: Final = (WORKDIR, *map(PurePosixPath, ("/dev", "/proc", "/sys")))
+_RESERVED: Final = (WORKDIR, *map(PurePosixPath, ("/dev", "/proc", "/sys")))
 """Folders inside in which no mount point can be made."""
 _SKILL: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,7 +61,7 @@ def opened_skills(folders: Sequence[Path], guard: Protected) -> list[Mount]:
     """
     mounts: list[Mount] = []
     for number, folder in enumerate(sorted(set(folders))):
-        if any(folder.is_relative_to(taken) for taken in _TAKEN):
+        if any(folder.is_relative_to(taken) for taken in _RESERVED):
             continue
         try:
             descriptor = os.open(folder, _SKILL)

@@ -63,8 +63,8 @@ _REPORT_START: Final = f"printf {_STARTED} >&2 || exit 126\nexec 2>&1\n"
 """Reports the start of the command on standard error, which is the command's output from then on.
 When the gateway died before, nothing reads the pipe and the command does not start:
 `--die-with-parent` may take effect too late to prevent the start."""
-_BECOMES: Final = 'exec "$@"\n'
-_CONTROLLED: Final = (
+_EXECUTE: Final = 'exec "$@"\n'
+_WITH_TERMINAL: Final = (
     "/bin/sh",
     "-c",
     'command -v setsid >/dev/null && exec setsid --ctty -- "$@"; exec "$@"',
@@ -137,7 +137,7 @@ def started(*, tells: bool = True) -> str:
 
     A command with a terminal has a guard instead, because its standard error is the terminal.
     """
-    return _LIMITS + (_REPORT_START if tells else "") + _BECOMES
+    return _LIMITS + (_REPORT_START if tells else "") + _EXECUTE
 
 
 def found_program(environ: Mapping[str, str]) -> Bwrap | None:
@@ -202,7 +202,7 @@ def _program(
     )
     terminal = command.terminal
     inner = ["/bin/sh", "-c", started(tells=terminal is None), "sh", *map(str, numbers)]
-    inner += [*(() if terminal is None else _CONTROLLED), *command.argv]
+    inner += [*(() if terminal is None else _WITH_TERMINAL), *command.argv]
     return Program(
         [*words, "--args", str(listed), "--sync-fd", LIFELINE, "--", *inner],
         {"PATH": _PROGRAMS},

@@ -13,7 +13,7 @@ from typing import Final
 from skerry.infra.process import Child
 from skerry.model.errors import SandboxError
 
-LEAST_FREE: Final = 256 << 20
+MIN_FREE_BYTES: Final = 256 << 20
 """Bytes of the disk that must stay free; half of the free bytes at the start, if that is less."""
 _SECONDS: Final = 1.0
 """Seconds between two checks; most commands end before the first."""
@@ -25,7 +25,7 @@ class DiskWatch:
     def __init__(self, child: Child, folder: Path) -> None:
         self._child = child
         self._folder = folder
-        self._least = min(LEAST_FREE, _free(folder) // 2)
+        self._min_free = min(MIN_FREE_BYTES, _free(folder) // 2)
         self._free_bytes: int | None = None
         self._timer = self._schedule()
 
@@ -35,7 +35,7 @@ class DiskWatch:
     def _look(self) -> None:
         with suppress(OSError):  # the folder was removed: no process fills it
             free = _free(self._folder)
-            if free < self._least:
+            if free < self._min_free:
                 self._free_bytes = free
                 self._child.kill()
                 return
@@ -50,7 +50,7 @@ class DiskWatch:
         if self._free_bytes is not None:
             raise SandboxError(
                 f"The command was killed: {self._free_bytes >> 20} MB were free on the disk of"
-                f" {self._folder}, and {self._least >> 20} MB must stay free.",
+                f" {self._folder}, and {self._min_free >> 20} MB must stay free.",
                 "Remove the files that it wrote, or free space.",
             )
 

@@ -13,7 +13,7 @@ from skerry.model.errors import SandboxError
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfCheck, SelfTest
 
-LEAST: Final = 30
+MIN_CHECKS: Final = 30
 """Number of checks of the script; fewer mean that it ended early."""
 _END_LINE: Final = b"@done ok"
 
@@ -47,7 +47,7 @@ async def test(
     failed = [check.id for check in checks if not check.ok]
     if not reason and failed:
         reason = f"The self-test failed: {', '.join(failed)}."
-    if not reason and len(checks) < LEAST:
+    if not reason and len(checks) < MIN_CHECKS:
         reason = f"The self-test made only {len(checks)} checks."
     return SelfTest(backend.name, not reason, tuple(checks), _remedy(backend.name, reason))
 

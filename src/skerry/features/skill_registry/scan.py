@@ -24,7 +24,7 @@ from skerry.policy.injection import marked
 MAX_FINDINGS: Final = 50
 """Limit of the findings of one skill; the first of each rule and file is reported."""
 _EXCERPT: Final = 100
-_NEAR: Final = 3
+_NEAR_LINES: Final = 3
 """Lines before and after a line that count as near it."""
 _MAX_LINE: Final = 4000
 _MIN_BASE64: Final = 32
@@ -285,7 +285,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _is_near(pattern: re.Pattern[str], lines: list[str], number: int) -> bool:
-    return any(map(pattern.search, lines[max(0, number - 1 - _NEAR) : number + _NEAR]))
+    return any(map(pattern.search, lines[max(0, number - 1 - _NEAR_LINES) : number + _NEAR_LINES]))
 
 
 def _hidden(path: str, text: str) -> Iterator[Finding]:

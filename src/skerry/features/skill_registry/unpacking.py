@@ -27,7 +27,7 @@ MAX_PATH: Final = 240
 MAX_DEPTH: Final = 10
 _MAX_RATIO: Final = 200
 """Limit of unpacked bytes for each packed byte of a large member."""
-_SMALL: Final = 64 * 1024
+_UNCHECKED_BYTES: Final = 64 * 1024
 """Unpacked bytes below which the ratio is not checked: text of one letter packs well."""
 _CHUNK: Final = 64 * 1024
 _METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -42,7 +42,7 @@ _COMPRESSIONS: Final[Mapping[bytes, Callable[[io.BytesIO], BufferedIOBase]]] = {
 
 
 class ArchiveLimits(Struct, frozen=True):
-    """ArchiveLimits of the files of an archive."""
+    """Limits on the files of an archive."""
 
     files: int
     file_bytes: int
@@ -68,7 +68,7 @@ def unpacked(data: bytes, limits: ArchiveLimits, kind: str = "zip") -> list[Memb
 
     Args:
         data: The archive.
-        limits: ArchiveLimits of its files.
+        limits: Limits on its files.
         kind: `zip`, or `tar` with any compression of `tarfile`.
 
     Raises:
@@ -211,6 +211,6 @@ def _content(file: IO[bytes], path: str, packed: int, limits: ArchiveLimits) -> 
         content += part
         if len(content) > limits.file_bytes:
             raise _refused(f"{path!r} has more than {limits.file_bytes} bytes")
-        if len(content) > _SMALL and len(content) > _MAX_RATIO * max(packed, 1):
+        if len(content) > _UNCHECKED_BYTES and len(content) > _MAX_RATIO * max(packed, 1):
             raise _refused(f"{path!r} unpacks to more than {_MAX_RATIO} times its size")
     return bytes(content)

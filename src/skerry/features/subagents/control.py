@@ -25,7 +25,7 @@ DAY_MS: Final = 86_400_000
 MAX_ROWS: Final = 200
 WAIT_SECONDS: Final = 30.0
 """Maximum seconds for which a message to a sub-agent waits for the answer."""
-_SHORTEST: Final = 4
+_MIN_PREFIX: Final = 4
 """Minimum length of the beginning of an id that names a sub-agent."""
 _TASK_CHARS: Final = 120
 _ENTRY_CHARS: Final = 2000
@@ -167,7 +167,7 @@ def _short(subagent: Subagent) -> str:
 def _is_named(subagent: Subagent, word: str) -> bool:
     if word in {subagent.run_id, subagent.session_key} or (word and word == subagent.label):
         return True
-    return len(word) >= _SHORTEST and subagent.key.scope[-1].startswith(word.lower())
+    return len(word) >= _MIN_PREFIX and subagent.key.scope[-1].startswith(word.lower())
 
 
 def _entry(message: object) -> dict[str, Any] | None:

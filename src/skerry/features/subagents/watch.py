@@ -35,7 +35,7 @@ KILLED: Final = "subagents kill"
 SILENT: Final = frozenset({BY_PARENT, KILLED})
 """Names of stops that need no announcement."""
 _MINUTE_MS: Final = 60_000
-_LONGEST_SLEEP: Final = 60.0
+_MAX_SLEEP_SECONDS: Final = 60.0
 """Seconds after which the clock is read again, because it may have been set."""
 _NESTED_SECONDS: Final = 0.2
 """Seconds between two checks of the sub-agents of a sub-agent."""
@@ -137,7 +137,7 @@ class Watch(Struct, frozen=True):
                 return
             remaining = (subagent.archive_at - self.clock.now_ms()) / 1000
             if remaining > 0:
-                await anyio.sleep(min(remaining, _LONGEST_SLEEP))
+                await anyio.sleep(min(remaining, _MAX_SLEEP_SECONDS))
                 continue
             if await self._postponed(subagent):
                 continue

@@ -9,9 +9,9 @@ from lxml import etree
 from skerry.net.html_text import whole_text
 from skerry.net.html_visible import remove_invisible
 
-_LEAST_SHARE: Final = 0.3
+_MIN_SHARE: Final = 0.3
 """Share of the visible text below which an extracted article is not used."""
-_LEAST_CHARS: Final = 400
+_MIN_CHARS: Final = 400
 
 
 def extract(job: tuple[str, str, bool]) -> tuple[str, str, str]:
@@ -30,7 +30,7 @@ def extract(job: tuple[str, str, bool]) -> tuple[str, str, str]:
     remove_invisible(root)
     whole = whole_text(root, url, marked=marked)
     article = _article(root, url, marked=marked)
-    if len(article) < max(_LEAST_CHARS, _LEAST_SHARE * len(whole)):
+    if len(article) < max(_MIN_CHARS, _MIN_SHARE * len(whole)):
         return title, whole, "body"
     return title, article, "article"
 

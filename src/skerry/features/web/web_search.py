@@ -97,7 +97,7 @@ class WebSearch:
         query = Query(count=params.count or config.max_results, **fields)
         begin = self._host.clock.now_ms()
         try:
-            name, ask = self._way(config, query)
+            name, ask = self._search_function(config, query)
         except SearchRefusedError as error:
             return ToolResult(json.dumps(error.answer), details=error.answer)
         key = (name, query)
@@ -111,7 +111,7 @@ class WebSearch:
         self._cache.put(key, result, len(text), until, now)
         return _tool_result(result)
 
-    def _way(
+    def _search_function(
         self, config: WebSearchConfig, query: Query
     ) -> tuple[str, Callable[[], Awaitable[dict[str, Any]]]]:
         """Returns the name of the provider, and the function that queries it.

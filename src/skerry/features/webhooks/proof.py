@@ -60,13 +60,13 @@ def is_signed(signature: SignatureConfig, headers: Mapping[str, str], body: byte
 
 def weakness(token: str) -> str:
     """Returns the reason why a token can be guessed, or an empty string."""
-    if len(token) < LEAST:
-        return f"it has {len(token)} characters; use at least {LEAST}"
-    if len(set(token)) < _DIFFERENT:
+    if len(token) < MIN_TOKEN_CHARS:
+        return f"it has {len(token)} characters; use at least {MIN_TOKEN_CHARS}"
+    if len(set(token)) < _MIN_DIFFERENT_CHARS:
         return f"it has only {len(set(token))} different characters"
     return ""
 
 
-LEAST: Final = 24
+MIN_TOKEN_CHARS: Final = 24
 """Minimum length of a token, in characters."""
-_DIFFERENT: Final = 10
+_MIN_DIFFERENT_CHARS: Final = 10

@@ -9,10 +9,7 @@ from pydantic import BaseModel
 from skerry.commands.table import CommandCall, CommandError
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.plugins.remote.hooks import change_of, handler
-from skerry.plugins.remote.process import RemoteProcess
-from skerry.plugins.remote.rpc import RemoteError, RemoteRefusedError, encoded
-from skerry.plugins.remote.words import (
+from skerry.plugins.remote.declarations import (
     DeclaredParts,
     DoctorFinding,
     RemoteCommand,
@@ -23,6 +20,9 @@ from skerry.plugins.remote.words import (
     RouteAnswer,
     ToolAnswer,
 )
+from skerry.plugins.remote.hooks import change_of, handler
+from skerry.plugins.remote.process import RemoteProcess
+from skerry.plugins.remote.rpc import RemoteError, RemoteRefusedError, encoded
 from skerry.plugins.requires import faults
 from skerry.ports.checks import Check, Level
 from skerry.ports.tool import ToolContext

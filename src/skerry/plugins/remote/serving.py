@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, field
 
 from skerry.model.errors import PluginError
-from skerry.plugins.remote.words import Words
+from skerry.plugins.remote.declarations import RemoteObject
 from skerry.sdk.api import PluginApi
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ MAX_LOG: Final = 4000
 _LEVELS: Final = {"debug", "info", "warning", "error"}
 
 
-class Fetch(Words, frozen=True):
+class Fetch(RemoteObject, frozen=True):
     """Parameters of `http.fetch`; those of `PluginHttp.fetch`, and the server."""
 
     url: str
@@ -33,14 +33,14 @@ class Fetch(Words, frozen=True):
     seconds: Annotated[float, Meta(gt=0, le=30)] = 20.0
 
 
-class Since(Words, frozen=True):
+class Since(RemoteObject, frozen=True):
     """Parameters of `transcripts.since` and `transcripts.wait`."""
 
     cursor: int
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
-class Embed(Words, frozen=True):
+class Embed(RemoteObject, frozen=True):
     """Parameters of `embeddings.embed`."""
 
     texts: Annotated[list[str], Meta(max_length=256)]

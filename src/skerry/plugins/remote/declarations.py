@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import Struct, field
 
 
-class Words(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class RemoteObject(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Base class with camel-case keys, which refuses unknown keys."""
 
 
-class RemoteTool(Words, frozen=True):
+class RemoteTool(RemoteObject, frozen=True):
     """A tool for the model."""
 
     name: str
@@ -19,7 +19,7 @@ class RemoteTool(Words, frozen=True):
     optional: bool = False
 
 
-class RemoteCommand(Words, frozen=True):
+class RemoteCommand(RemoteObject, frozen=True):
     """A chat command, `/name`."""
 
     name: str
@@ -28,7 +28,7 @@ class RemoteCommand(Words, frozen=True):
     owner_only: bool = True
 
 
-class RemoteMethod(Words, frozen=True):
+class RemoteMethod(RemoteObject, frozen=True):
     """A gateway method, `<id>.<name>`."""
 
     name: str
@@ -37,14 +37,14 @@ class RemoteMethod(Words, frozen=True):
     scope: str = "operator.admin"
 
 
-class RemoteHook(Words, frozen=True):
+class RemoteHook(RemoteObject, frozen=True):
     """A hook with a handler in the process."""
 
     name: str
     priority: int = 0
 
 
-class RemoteEvent(Words, frozen=True):
+class RemoteEvent(RemoteObject, frozen=True):
     """An event that the process may send."""
 
     name: str
@@ -52,7 +52,7 @@ class RemoteEvent(Words, frozen=True):
     scope: str = "operator.read"
 
 
-class RemoteRoute(Words, frozen=True):
+class RemoteRoute(RemoteObject, frozen=True):
     """An HTTP route below `/plugins/<id>/`."""
 
     path: str
@@ -62,7 +62,7 @@ class RemoteRoute(Words, frozen=True):
     seconds: float = 30.0
 
 
-class DeclaredParts(Words, frozen=True):
+class DeclaredParts(RemoteObject, frozen=True):
     """All parts of a process."""
 
     tools: tuple[RemoteTool, ...] = ()
@@ -82,7 +82,7 @@ class DeclaredParts(Words, frozen=True):
     shutdown: bool = False
 
 
-class ToolAnswer(Words, frozen=True):
+class ToolAnswer(RemoteObject, frozen=True):
     """The result of a tool."""
 
     text: str
@@ -90,7 +90,7 @@ class ToolAnswer(Words, frozen=True):
     details: dict[str, Any] | None = None
 
 
-class RouteAnswer(Words, frozen=True):
+class RouteAnswer(RemoteObject, frozen=True):
     """The response of a route; `body` is base64, `text` is not."""
 
     status: int = 200
@@ -100,7 +100,7 @@ class RouteAnswer(Words, frozen=True):
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class DoctorFinding(Words, frozen=True):
+class DoctorFinding(RemoteObject, frozen=True):
     """A result of `check`."""
 
     name: str
