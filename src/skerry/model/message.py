@@ -150,6 +150,9 @@ class UserMessage(
     origin: Origin = Origin.STRANGER
     context: MessageContext | None = None
     """None for a message that did not arrive from a platform."""
+    asked: str = ""
+    """Beginning of the person's words where the gateway has put them into a text of its own; the
+    model does not get it. Empty where the text is the person's."""
 
     @property
     def text(self) -> str:

@@ -95,6 +95,10 @@ class ExpectedState(Struct, frozen=True):
     session."""
 
 
+MAX_ASKED: Final = 200
+"""Characters of a person's words that the entry of a message for a skill keeps beside its text."""
+
+
 class SkillCall(Struct, frozen=True):
     """The skill that a message names as a command."""
 
@@ -246,7 +250,14 @@ class RunRequest(Struct, frozen=True):
         """Returns the person's text and images as a message of the transcript."""
         text = (TextBlock(self.text),) if self.text or not self.images else ()
         origin = self.text_origin or self.origin
-        return UserMessage((*text, *self.images), at, origin, self.context)
+        return UserMessage((*text, *self.images), at, origin, self.context, self._asked)
+
+    @property
+    def _asked(self) -> str:
+        """Returns the beginning of the words from which the text for a skill was made."""
+        if self.skill is None or self.skill.tool or self.inline is None:
+            return ""
+        return (self.skill.arguments or self.inline.sent)[:MAX_ASKED]
 
 
 class StopReason(StrEnum):

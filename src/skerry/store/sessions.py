@@ -288,5 +288,6 @@ def entry(row: tuple[object, ...]) -> SessionEntry:
 
 
 def _short(entry_message: Message) -> str:
-    text = text_of(entry_message)
+    asked = entry_message.asked if isinstance(entry_message, UserMessage) else ""
+    text = " ".join(asked.split()) or text_of(entry_message)
     return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"

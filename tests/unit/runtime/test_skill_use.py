@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from skerry.commands.table import CommandTable
 from skerry.features.files.read_tool import Read
-from skerry.model.ids import RunId
+from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
@@ -17,10 +17,11 @@ from skerry.model.run import AdmissionStatus, RunRequest
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.tool import ToolContext
+from skerry.store import sessions
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.asking_tool import AskingTool
 from tests.support.core import Core, open_core, request
-from tests.support.openings import delivered, receive
+from tests.support.openings import current, delivered, receive
 
 CALLS = "command-dispatch: tool\ncommand-tool: {tool}\n"
 
@@ -70,6 +71,28 @@ async def test_a_command_of_a_skill_becomes_a_message_that_names_it(tmp_path: Pa
         assert "Unknown command `/frogs`" in (await core.ask("/frogs", "later")).payloads[0]
         assert "frogs" not in (await core.ask("hello")).payloads[0]
         assert "<name>frogs</name>" not in model.requests[-1].request.system
+
+
+@pytest.mark.parametrize(
+    ("texts", "title"),
+    [
+        (["/skill frogs all  in the\npond"], "all in the pond"),
+        (["/frogs"], "/frogs"),
+        (["/frogs", "and toads?"], "and toads?"),
+        (["/frogs " + "many " * 40], "many " * 11 + "many…"),
+    ],
+)
+async def test_a_conversation_that_begins_with_a_skill_is_named_after_what_was_asked(
+    tmp_path: Path, texts: list[str], title: str
+) -> None:
+    write(tmp_path)
+    async with open_core(tmp_path, ScriptedModel(echo), commands=CommandTable()) as core:
+        for text in texts:
+            await core.ask(text)
+        session = await current(core, SessionKey.main())
+        session_id = session.session_id
+        assert await core.store.read(lambda reader: sessions.title(reader, session_id)) == title
+        assert "Use the skill" in (await core.said())[0].text
 
 
 @pytest.mark.requirement("skills-command-dispatch")
