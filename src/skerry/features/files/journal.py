@@ -20,6 +20,8 @@ from msgspec import Struct
 
 from skerry.infra.atomic import write_atomic
 from skerry.infra.rooted_fs import RootedFolder
+from skerry.model.origin import Origin
+from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import ToolContext
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,15 @@ class Change(Struct, frozen=True, rename="camel"):
     """SHA-256 of the old content; None for a new file."""
     after: str | None
     """SHA-256 of the new content; None for a deleted file."""
+    origins: tuple[Origin, ...] | None = None
+    """Origins of the text of others in the old content; None if they are not known."""
+
+    @property
+    def old_origins(self) -> frozenset[Origin]:
+        """Returns the origins to record when the old content is restored."""
+        if self.before is None:
+            return frozenset()
+        return frozenset({Origin.TOOL} if self.origins is None else self.origins)
 
     @property
     def kind(self) -> str:
@@ -79,7 +90,10 @@ class Journal:
         before: bytes | None,
         after: bytes | None,
     ) -> Iterator[None]:
-        """Stores a copy for the block that changes the file; removes it when the block fails."""
+        """Stores a copy for the block that changes the file; removes it when the block fails.
+
+        The records still have the origins of the old content.
+        """
         change = self._keep(context, tool, path, before, after)
         try:
             yield
@@ -108,6 +122,7 @@ class Journal:
             path=path,
             before=digest(before),
             after=digest(after),
+            origins=_origins(context.workspace, path, before),
         )
         if before is not None:
             write_atomic(self._folder / f"{change.id}.old", before)
@@ -138,21 +153,22 @@ class Journal:
                 self._drop(file.stem)
 
     def undo(
-        self, changes: Iterable[Change], open_: Callable[[Path], RootedFolder]
+        self, changes: Iterable[Change], open_: Callable[[Change], RootedFolder]
     ) -> tuple[list[str], list[tuple[str, str]]]:
         """Reverts changes; returns the reverted paths, and the refused paths with reasons.
 
         A file gets the content before its first selected change, if its present content is that
-        after the last one: newer changes by anybody are kept.
+        after the last one: newer changes by anybody are kept. `open_` returns the workspace of a
+        change, whose rules record the origins of its old content.
         """
         undone: list[str] = []
         refused: list[tuple[str, str]] = []
         by_file: dict[tuple[str, str], list[Change]] = {}
         for change in sorted(changes, key=lambda change: change.id):
             by_file.setdefault((change.workspace, change.path), []).append(change)
-        for (workspace, path), chain in reversed(by_file.items()):
+        for (_, path), chain in reversed(by_file.items()):
             try:
-                self._restore(open_(Path(workspace)), chain)
+                self._restore(open_(chain[0]), chain)
             except _RefusedError as error:
                 refused.append((path, str(error)))
             except (OSError, ValueError) as error:
@@ -184,12 +200,21 @@ class Journal:
         if old is None:
             workspace.remove(first.path, check, max_bytes=max_bytes)
         else:
-            workspace.replace(first.path, change, max_bytes=max_bytes)
+            workspace.replace(first.path, change, max_bytes=max_bytes, whole=True)
 
     def _drop(self, identity: str) -> None:
         for suffix in (".json", ".old"):
             with suppress(FileNotFoundError):
                 (self._folder / f"{identity}{suffix}").unlink()
+
+
+def _origins(workspace: RootedFolder, path: str, old: bytes | None) -> tuple[Origin, ...] | None:
+    """Returns the recorded origins of a content; None without records."""
+    rules = workspace.rules
+    if old is None or not isinstance(rules, FileGate) or rules.records is None:
+        return None
+    target = str(workspace.root.resolve() / path)
+    return tuple(sorted(rules.records.of_file(target, len(old), lambda: sha256(old).digest())))
 
 
 class _RefusedError(Exception):

@@ -52,7 +52,8 @@ async def files_undo(call: Call, params: UndoParams) -> Json:
     changes = await anyio.to_thread.run_sync(chosen, journal, selection)
     if not (params.ids or params.turn or params.path):
         changes = last_turn(changes)
-    result: Json = await anyio.to_thread.run_sync(partial(undone, config, journal, changes))
+    undo = partial(undone, config, journal, changes, call.context.records)
+    result: Json = await anyio.to_thread.run_sync(undo)
     return result
 
 

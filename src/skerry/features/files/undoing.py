@@ -11,6 +11,7 @@ from skerry.config.root import Config
 from skerry.features.files.journal import Change, Journal
 from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import RootedFolder
+from skerry.policy.file_records import FileRecords
 
 
 class ChangeSelection(Struct, frozen=True):
@@ -53,15 +54,27 @@ def last_turn(changes: Sequence[Change]) -> list[Change]:
     return [change for change in changes if change.turn == newest.turn]
 
 
-def undone(config: Config, journal: Journal, changes: Sequence[Change]) -> dict[str, Any]:
-    """Reverts changes; returns the undone and the refused ones. Blocks."""
-    rules = gate(config)
+def undone(
+    config: Config, journal: Journal, changes: Sequence[Change], records: FileRecords | None
+) -> dict[str, Any]:
+    """Reverts changes; returns the undone and the refused ones. Blocks.
 
-    def open_(workspace: Path) -> RootedFolder:
+    Without `records`, files whose old text is of others are refused: later runs would take it for
+    the owner's.
+    """
+    rules = gate(config, records=records)
+
+    def open_(change: Change) -> RootedFolder:
+        workspace, origins = Path(change.workspace), change.old_origins
         workspaces = {path.resolve() for path in rules.workspaces}
         if workspace not in workspaces:
             raise ValueError("its workspace is no longer configured")
-        return RootedFolder(workspace, rules)
+        if origins and records is None:
+            raise ValueError(
+                "its old text is of others, which only a running gateway records;"
+                " start it and try again"
+            )
+        return RootedFolder(workspace, rules.for_gateway(origins))
 
     paths, refused = journal.undo(changes, open_)
     return {

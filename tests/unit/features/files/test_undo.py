@@ -1,25 +1,34 @@
 """Stored copies of changed files, and `skerry undo`."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
 from skerry.cli.main import main
+from skerry.config.gateway import LOCK
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.features.files import journal as journals
 from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.journal import Journal
+from skerry.features.files.undoing import undone
 from skerry.features.files.write_tool import Write
+from skerry.infra.lock import locked
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
+from skerry.policy.decide import Actor
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.ports.tool import ToolContext
+from tests.support.fake_gateway import TOKEN, fake_gateway
 
 OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 
@@ -33,17 +42,29 @@ class Place:
         self.root = home / "workspace"
         self.root.mkdir(parents=True)
         self.journal = Journal(home, lambda: self.now)
+        self.records = FileRecords()
 
-    def context(self, turn: str = "r1") -> ToolContext:
-        return ToolContext(RootedFolder(self.root, gate(self.config)), caller=OWNER, run_id=turn)
+    def context(self, turn: str = "r1", *taint: Origin) -> ToolContext:
+        actor = Actor.of(OWNER, frozenset(taint))
+        folder = RootedFolder(self.root, gate(self.config, actor, self.records))
+        return ToolContext(folder, caller=OWNER, run_id=turn, taint=frozenset(taint))
 
-    async def write(self, path: str, content: str, turn: str = "r1") -> None:
+    async def write(self, path: str, content: str, turn: str = "r1", *taint: Origin) -> None:
         self.now += 1
-        await Write(self.journal).run({"path": path, "content": content}, self.context(turn))
+        arguments = {"path": path, "content": content}
+        await Write(self.journal).run(arguments, self.context(turn, *taint))
 
-    def undo(self, turn: str) -> tuple[list[str], list[tuple[str, str]]]:
+    def undo(
+        self, turn: str, records: FileRecords | None = None
+    ) -> tuple[list[str], list[tuple[str, str]]]:
         changes = [change for change in self.journal.changes() if change.turn == turn]
-        return self.journal.undo(changes, lambda root: RootedFolder(root, gate(self.config)))
+        result = undone(self.config, self.journal, changes, records or self.records)
+        return result["undone"], [(row["path"], row["reason"]) for row in result["refused"]]
+
+    def taint(self, path: str, records: FileRecords) -> frozenset[Origin]:
+        target = self.root.resolve() / path
+        data = target.read_bytes()
+        return records.of_file(str(target), len(data), lambda: sha256(data).digest())
 
 
 @pytest.fixture
@@ -107,6 +128,36 @@ async def test_a_change_that_fails_leaves_no_copy(place: Place) -> None:
     assert place.journal.changes() == []
 
 
+async def test_a_restored_text_of_others_is_recorded_as_theirs(place: Place) -> None:
+    await place.write("a.txt", "of a page\n", "r1", Origin.WEB)
+    await place.write("a.txt", "mine\n", "r2")
+    await place.write("b.txt", "mine\n", "r3")
+    await place.write("b.txt", "of a page\n", "r4", Origin.WEB)
+    assert place.taint("a.txt", place.records) == frozenset()
+    kept: list[FileRecord] = []
+    stored = [place.records.of(str(place.root.resolve() / name)) for name in ("a.txt", "b.txt")]
+    after_restart = FileRecords([record for record in stored if record], kept.append)
+    assert place.undo("r2", after_restart) == (["a.txt"], [])
+    assert (place.root / "a.txt").read_text() == "of a page\n"
+    assert place.taint("a.txt", after_restart) == {Origin.WEB}
+    assert [record.taint for record in kept] == [{Origin.WEB}]
+    assert place.undo("r4", after_restart) == (["b.txt"], [])
+    assert place.taint("b.txt", after_restart) == frozenset()
+
+
+async def test_without_records_a_text_of_others_or_of_unknown_origin_is_not_restored(
+    place: Place,
+) -> None:
+    await place.write("a.txt", "of a page\n", "r1", Origin.WEB)
+    await place.write("a.txt", "mine\n", "r2")
+    result = undone(place.config, place.journal, place.journal.changes()[:1], None)
+    assert result["undone"] == []
+    assert "start it and try again" in result["refused"][0]["reason"]
+    (newest, *_) = place.journal.changes()
+    assert newest.origins == (Origin.WEB,)
+    assert replace(newest, origins=None).old_origins == {Origin.TOOL}
+
+
 @pytest.mark.abuse(91)
 async def test_copies_are_private_and_expire(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     await place.write("a.txt", "one\n")
@@ -155,3 +206,23 @@ async def test_the_command_lists_and_undoes_the_last_turn(
     assert main(["undo", "--file", "a.txt"]) == 1
     assert "another program changed it since" in capsys.readouterr().err
     assert (place.root / "a.txt").read_text() == "mine\n"
+
+
+async def test_the_command_lets_a_running_gateway_undo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path / "state")
+    monkeypatch.setattr(journals, "_DAY_MS", 10**13)
+    await place.write("a.txt", "one\n")
+    (change,) = place.journal.changes()
+    async with fake_gateway() as gateway:
+        gateway.answer("files.undo", {"undone": ["a.txt"], "refused": []})
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "state"))
+        monkeypatch.setenv("SKERRY_GATEWAY_PORT", gateway.url.rpartition(":")[2])
+        monkeypatch.setenv("SKERRY_GATEWAY_TOKEN", TOKEN)
+        with locked(tmp_path / "state" / LOCK):
+            assert await anyio.to_thread.run_sync(main, ["undo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["undone"] == ["a.txt"]
+    assert gateway.requests == [("files.undo", {"ids": [change.id]})]
+    assert (place.root / "a.txt").exists()
