@@ -25,6 +25,7 @@ RULES: Final = tuple(
         ("auth", Effect.LIVE),
         ("bindings", Effect.LIVE),
         ("broadcast", Effect.LIVE),
+        ("canvasHost", Effect.LIVE),
         ("channels", Effect.LIVE),
         ("commands", Effect.LIVE),
         ("cron", Effect.LIVE),

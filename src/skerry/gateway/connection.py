@@ -37,6 +37,7 @@ from skerry.infra.supervise import in_daemon_thread
 from skerry.policy import access
 from skerry.policy.access import Role, Verb
 from skerry.policy.decide import Request, decide
+from skerry.sdk.features import registered
 
 logger = logging.getLogger(__name__)
 
@@ -201,6 +202,10 @@ class ClientConnection:
                 "attachments": attachments.POLICY,
             },
         }
+        node = self._context.nodes.of(self.id)
+        if node is not None:
+            for load in registered().node_hello:
+                hello |= load()(self._context, node, admitted.protocol)
         return VERSIONS[admitted.protocol].hello(hello)
 
     def _register(self, admitted: Admitted) -> None:
@@ -218,6 +223,7 @@ class ClientConnection:
                     introduction(params, self._peer.display_address),
                     tuple(params.commands),
                     self._context.clock.now_ms(),
+                    self._peer.host,
                 )
             )
 

@@ -1,5 +1,6 @@
 """Nodes: connected machines that run commands, and their running commands."""
 
+import secrets
 from typing import Final
 from uuid import uuid4
 
@@ -12,6 +13,11 @@ from skerry.gateway.frames import Json
 
 MAX_INVOCATIONS: Final = 256
 """Limit of running commands of one node."""
+_SECRET_BYTES: Final = 32
+
+
+def _new_secret() -> bytes:
+    return secrets.token_bytes(_SECRET_BYTES)
 
 
 class Invocation(Struct):
@@ -37,6 +43,10 @@ class ConnectedNode(Struct):
     """Description that it sent in `connect`."""
     commands: tuple[str, ...]
     connected_at: int
+    host: str = ""
+    """Name and port by which it reached this gateway."""
+    secret: bytes = field(default_factory=_new_secret)
+    """Random bytes of this connection, from which addresses for the node only are derived."""
     inventory: dict[str, Json] = field(default_factory=dict)
     """Inventory that it sent later: skills, plugin tools, runners."""
     invocations: dict[str, Invocation] = field(default_factory=dict)

@@ -22,7 +22,6 @@ _HTTP_PORT: Final = 80
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
     # One request a connection: no further request has to be limited in time.
     "connection": "close",
 }
@@ -50,7 +49,9 @@ class OriginGuard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                headers.setdefault("cross-origin-resource-policy", "same-origin")
             await send(message)
 
         if status:

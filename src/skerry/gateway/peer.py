@@ -33,6 +33,8 @@ class ClientPeer(Struct, frozen=True):
     """True for this machine, unless a proxy header names another client."""
     hidden: bool = False
     """True when `address` is that of an untrusted proxy, whose headers are ignored."""
+    host: str = ""
+    """The header `Host`: the name by which the client reached this gateway."""
 
     @property
     def display_address(self) -> str:
@@ -70,7 +72,7 @@ def peer(scope: Scope, trusted: Sequence[str]) -> ClientPeer:
                 break
     parsed = _parsed(address)
     local = bool(parsed and parsed.is_loopback) and not forwarded
-    return ClientPeer(str(parsed or address), local, hidden)
+    return ClientPeer(str(parsed or address), local, hidden, headers.get("host", ""))
 
 
 def _within(address: str, networks: Sequence[str]) -> bool:

@@ -10,15 +10,13 @@ import secrets
 from hashlib import sha256
 from typing import Final
 
-import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from skerry.gateway import bearer
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.pages import Pages
-from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
-from skerry.gateway.shared_secret import SecretCheck, check_secret
 from skerry.sdk.http import HttpRequest, HttpRoute
 from skerry.sdk.registrations import Panel
 
@@ -53,7 +51,7 @@ class PluginRoutes:
         routes = plugins.routes.get(plugin, ()) if plugins else ()
         route = next((route for route in routes if route.path == path), None)
         if route is None or not route.is_public:
-            refusal = await self._refusal(request)
+            refusal = await bearer.refusal(self._context, request)
             if refusal is not None:
                 return refusal
         if route is None:
@@ -68,23 +66,6 @@ class PluginRoutes:
             text = f"{message[:1].upper()}{message[1:]}.\n"
             return Response(text, refused.status, media_type=_TEXT)
         return await _answer(request, route, body)
-
-    async def _refusal(self, request: Request) -> Response | None:
-        """Returns the refusal of a request without the token, delayed after failures."""
-        gateway = self._context.config().gateway
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        bearer = token.strip() if kind.lower() == "bearer" else None
-        secret = check_secret(gateway.auth, bearer, None)
-        peer = peer_of(request.scope, gateway.trusted_proxies)
-        now, failures = anyio.current_time(), self._context.failures
-        if secret is not SecretCheck.RIGHT or failures.locked(peer, now):
-            if secret is SecretCheck.WRONG:
-                await anyio.sleep(failures.delay(peer, now))
-            headers = {"www-authenticate": "Bearer"}
-            return Response(
-                "Send the token of the gateway: Authorization: Bearer TOKEN.\n", 401, headers, _TEXT
-            )
-        return None
 
     async def _panel(self, request: Request, plugin: str, path: str) -> Response:
         """Returns a file of a panel for a request with its ticket."""

@@ -181,7 +181,10 @@ FEATURES = (
         registers=False,
     ),
     Feature("agents"),
-    Feature("nodes", sections={"gateway.nodes": "NodesConfig"}),
+    Feature(
+        "nodes",
+        sections={"canvasHost": "CanvasHostConfig", "gateway.nodes": "NodesConfig"},
+    ),
     Feature("skills", ("what it uses", "list, search, install and publish skills")),
     CommandExtension("skill_registry", "skills", {"skills.registry": "SkillRegistryConfig"}),
     Feature("stubs"),

@@ -18,6 +18,7 @@ a summary whose sources are unknown."""
 _ACTS: Final = MappingProxyType(
     {
         "browser": "tainted-send",
+        "canvas": "tainted-send",
         "cron": "tainted-config",
         "gateway": "tainted-config",
         "memory_forget": "tainted-memory",

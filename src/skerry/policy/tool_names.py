@@ -35,6 +35,7 @@ _UNGROUPED: Final = ("agents_list", "image", "tts")
 CHOSEN: Final = frozenset(
     {
         "agents_list",
+        "canvas",
         "cron",
         "gateway",
         "image",
@@ -49,7 +50,7 @@ CHOSEN: Final = frozenset(
     }
 )
 """Tools that are offered only if a profile or a list selects them by name."""
-PLANNED: Final = frozenset({"browser", "canvas", "tts"})
+PLANNED: Final = frozenset({"browser", "tts"})
 """Names of tools of later versions, which rules may already have."""
 MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
 CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))

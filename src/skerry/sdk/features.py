@@ -54,6 +54,9 @@ class Features(Struct, frozen=True):
     http: dict[str, LazyPart] = field(default_factory=dict)
     """By path prefix, such as `/hooks`: functions from the gateway's context to an object whose
     async `serve` answers the HTTP requests below it."""
+    node_hello: list[LazyPart] = field(default_factory=list)
+    """Functions from the gateway's context, a connected node and the version of its protocol to
+    further fields of its `hello-ok`."""
     services: list[tuple[str, LazyPart]] = field(default_factory=list)
     """Functions from the gateway's context to an async function that runs until the gateway
     stops, each with the name of its feature."""
@@ -135,6 +138,13 @@ class FeatureApi(PluginApi):
         at the first request.
         """
         self._into.http[path] = self._lazy(make)
+
+    def node_hello(self, fields: str) -> None:
+        """Registers a function that returns further fields of `hello-ok` for a node.
+
+        It gets the gateway's context, the connected node and the version of its protocol.
+        """
+        self._into.node_hello.append(self._lazy(fields))
 
     def status_check(self, check: str) -> None:
         """Registers a check of `skerry doctor` that reads the status of a running gateway."""

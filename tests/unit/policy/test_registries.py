@@ -57,6 +57,7 @@ TOOLS = {
     "cron": Verb.USE,
     "edit": Verb.WRITE,
     "exec": Verb.USE,
+    "canvas": Verb.USE,
     "process": Verb.USE,
     "memory_append": Verb.WRITE,
     "memory_forget": Verb.NOTE,
@@ -72,6 +73,7 @@ TOOLS = {
 }
 """Effects that our tools declare."""
 CHOSEN = {
+    "canvas",
     "cron",
     "image",
     "message",

@@ -116,6 +116,8 @@ class NodeCommand(Struct, frozen=True):
     command: str
     params: Mapping[str, Any]
     timeout_ms: int = TIMEOUT_MS
+    address: str = ""
+    """Address that the node gets as `url` instead of that of `params`; no person sees it."""
 
     def subject(self) -> ApprovalSubject:
         """Returns the description for the person who approves the command, bound to the device.
@@ -144,7 +146,7 @@ async def run_on(call: Call, request: NodeCommand, context: ToolContext) -> Any:
     params = {
         "nodeId": request.node.id,
         "command": request.command,
-        "params": request.params,
+        "params": {**request.params, "url": request.address} if request.address else request.params,
         "timeoutMs": request.timeout_ms,
         "idempotencyKey": f"nodes-{secrets.token_hex(12)}",
     }

@@ -1,4 +1,4 @@
-"""Section `gateway.nodes`: the commands of nodes that agents may use."""
+"""Sections `gateway.nodes` and `canvasHost`: the use of nodes by agents."""
 
 import re
 from fnmatch import fnmatchcase
@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from skerry.config.base import Section
+from skerry.config.base import OpenSection, Section
 
 _COMMAND: Final = re.compile(r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*")
 
@@ -32,6 +32,13 @@ class NodesConfig(Section):
     `*` matches any characters. Others wait for an approval."""
     deny_commands: Commands = ()
     """Names of commands that no agent runs; they apply before `allowCommands`."""
+
+
+class CanvasHostConfig(OpenSection):
+    """Pages of workspaces that nodes display."""
+
+    enabled: bool = False
+    """Serves the files in `canvas/` of workspaces to connected nodes, below `/__openclaw__/`."""
 
 
 def selects(patterns: Commands, command: str) -> bool:

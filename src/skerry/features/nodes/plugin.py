@@ -1,6 +1,6 @@
-"""Registers the methods of nodes and of their operators, and the tool `nodes`."""
+"""Registers the methods of nodes and of their operators, the tools for them, and pages."""
 
-from skerry.policy.access import NODES, READERS, WRITERS
+from skerry.policy.access import ADMINS, NODES, READERS, WRITERS
 from skerry.sdk.features import FeatureApi
 
 
@@ -18,4 +18,8 @@ def register(api: FeatureApi) -> None:
         "skills.bins": NODES,
     }
     api.methods(needs, "methods:METHODS")
+    api.methods({"node.canvas.url": ADMINS}, "canvas_methods:METHODS", named=False)
     api.tools("tool:make")
+    api.http_prefix("/__openclaw__/canvas", "canvas_http:make")
+    api.http_prefix("/__openclaw__/cap", "canvas_http:make")
+    api.node_hello("capability:hello")

@@ -19,6 +19,7 @@ from skerry.features.nodes.calls import (
     find,
     run_on,
 )
+from skerry.features.nodes.canvas_tool import CanvasTool
 from skerry.features.nodes.command_rules import ruling
 from skerry.features.nodes.config import NodesConfig
 from skerry.features.nodes.node_result import Recording, converted
@@ -46,6 +47,7 @@ _ALIASES: Final = {
 }
 _DESCRIBED: Final = ("deviceFamily", "modelIdentifier", "version", "caps", "permissions")
 """Facts of a node, beside those of the list, which `describe` returns as the device sent them."""
+_PAGES: Final = frozenset({"canvas.navigate", "canvas.present"})
 _UNFIT: Final = re.compile(r"[^a-z0-9]+")
 
 _Short = Annotated[str, Field(min_length=1, max_length=200)]
@@ -106,6 +108,9 @@ class NodesTool:
             return Assessment(ToolEffect.DENY, "nodes-owner", reason)
         if params.command is None or params.action != "invoke":
             return Assessment(ToolEffect.ALLOW, "nodes-read")
+        if params.command in _PAGES:
+            reason = "the tool canvas shows pages, and checks their addresses"
+            return Assessment(ToolEffect.DENY, "nodes-canvas", reason)
         settings = self._host.config().gateway.section(NodesConfig)
         decision = ruling(settings, params.command)
         if decision.effect is ToolEffect.DENY:
@@ -190,5 +195,5 @@ def _stored(recording: Recording, command: str, now: int, context: ToolContext) 
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
-    """Returns the tool."""
-    return (NodesTool(host),)
+    """Returns the tools."""
+    return (NodesTool(host), CanvasTool(host))
