@@ -143,7 +143,7 @@ class CanvasTool:
         return Assessment(decision.effect, decision.rule, decision.reason, subject)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns what the node returned.
+        """Returns the response of the node.
 
         Raises:
             ToolError: the node is not connected, or failed.
