@@ -60,7 +60,7 @@ REFUSED: Final = {
     "config.patch": "Preferences of the newer page come without a base hash; it keeps them.",
 }
 """Methods that may be refused, each with the reason."""
-GUARDED: Final = {"config.set": "channels."}
+GUARDED: Final = {"config.set": "A client cannot change channels."}
 """Beginnings of messages of methods that may be refused: the form of a channel adds who may write
 to the agent, which only its owner does, by command or in the file."""
 RED: Final = {
