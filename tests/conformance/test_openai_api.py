@@ -22,6 +22,8 @@ async def test_the_official_sdk_asks_an_agent(tmp_path: Path) -> None:
             done = await anyio.run_process(command, stderr=None)
     found = json.loads(done.stdout)
     assert found == {
+        "responses": ["echo: hello", "echo: again", "echo: hello"],
+        "response": ["completed", 2, "response.created", "response.completed"],
         "models": ["skerry", "skerry:main", "openclaw:main"],
         "model": "skerry:main",
         "whole": ["echo: hello", "stop"],

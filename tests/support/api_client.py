@@ -22,6 +22,8 @@ TOKEN: Final = "5eed" * 12
 API_TOKEN: Final = "0123456789abcdef0123456789ABCDEF"  # noqa: S105 - of tests
 AUTH: Final = {"authorization": f"Bearer {TOKEN}"}
 CHAT: Final = "/v1/chat/completions"
+RESPONSES: Final = "/v1/responses"
+TOOLS: Final = "/tools/invoke"
 
 
 def said(*texts: str, **more: Any) -> dict[str, Any]:
@@ -110,7 +112,7 @@ async def serving_api(
 ) -> AsyncIterator[ApiClient]:
     """Serves a gateway; `http` is merged into `gateway.http`, `gateway` into `gateway`."""
     enabled = {"enabled": True}
-    endpoints = {"chatCompletions": enabled}
+    endpoints = dict.fromkeys(("chatCompletions", "responses"), enabled)
     section = {
         "auth": {"token": TOKEN},
         "http": {"endpoints": endpoints, **(http or {})},

@@ -33,7 +33,16 @@ def main(base_url: str, token: str) -> dict[str, Any]:
     )
     stranger = openai.OpenAI(base_url=f"{base_url}/v1", api_key="wrong", max_retries=0)
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    answered = client.responses.create(model="skerry", input="hello")
+    continued = client.responses.create(
+        model="skerry", input="again", previous_response_id=answered.id
+    )
+    with client.responses.stream(model="skerry", input="hello") as events:
+        kinds = [event.type for event in events]
+        final = events.get_final_response()
     return {
+        "responses": [answered.output_text, continued.output_text, final.output_text],
+        "response": [final.status, final.usage.output_tokens, kinds[0], kinds[-1]],
         "models": [model.id for model in client.models.list()],
         "model": client.models.retrieve("skerry:main").id,
         "whole": [whole.choices[0].message.content, whole.choices[0].finish_reason],

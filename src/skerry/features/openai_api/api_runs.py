@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from skerry.features.openai_api import api_sessions, turns
 from skerry.features.openai_api.api_errors import ApiError, refusal_of
+from skerry.features.openai_api.responses_body import unknown_response
 from skerry.gateway import attachments
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import RefusedError
@@ -17,12 +18,12 @@ from skerry.model.errors import KeyReusedError, ModelUnavailableError, SkerryErr
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.model.run import Admission, RunRequest
+from skerry.model.run import Admission, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.access import READ, WRITE
 from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.sessions import session_hooks
-from skerry.store import Unit, idempotency_keys, sessions
+from skerry.store import Reader, Unit, idempotency_keys, runs, sessions
 
 METHOD: Final = "http.openai"
 """Method of the idempotency keys of this API."""
@@ -106,14 +107,33 @@ class ApiRuns:
             scopes=(READ, WRITE),
         )
 
+    async def session_of(self, run_id: RunId) -> str:
+        """Returns the session key of an earlier run.
+
+        Raises:
+            ApiError: 404, the gateway has no such run, or no conversation of it.
+        """
+
+        def read(reader: Reader) -> str | None:
+            stored = runs.find(reader, run_id)
+            if stored is None:
+                return None
+            key = stored.session_key if isinstance(stored, RunResult) else str(stored.request.key)
+            return None if sessions.find(reader, key) is None else key
+
+        key = await self._context.store.read(read)
+        if key is None:
+            raise unknown_response()
+        return key
+
     async def submit(self, asked: ApiRequest, request: RunRequest) -> Admission:
         """Accepts the run; a repeated Idempotency-Key returns the state of the first run.
 
         Raises:
             ApiError: the run was not accepted.
         """
-        runs, used = self._context.internal_runs, asked.identity
-        if runs is None:
+        internal, used = self._context.internal_runs, asked.identity
+        if internal is None:
             raise ApiError(503, "This gateway runs no agents.")
 
         def note(unit: Unit) -> None:
@@ -122,7 +142,7 @@ class ApiRuns:
 
         try:
             await self._prepare(asked, request)
-            return await runs.dispatch.submit(request, note)
+            return await internal.dispatch.submit(request, note)
         except RefusedError as error:
             raise ApiError(400, str(error), param="messages", code="unsupported_image") from None
         except SkerryError as error:

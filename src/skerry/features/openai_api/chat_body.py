@@ -74,6 +74,10 @@ def _level(value: object) -> object:
     return thinking_level(value) if isinstance(value, str) else value
 
 
+Level = Annotated[ThinkingLevel, BeforeValidator(_level)]
+"""A thinking level by its name, which may be a name of OpenAI."""
+
+
 class ChatBody(_Body):
     """A request for an answer of an agent."""
 
@@ -82,7 +86,7 @@ class ChatBody(_Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, max_length=512)
-    reasoning_effort: Annotated[ThinkingLevel, BeforeValidator(_level)] | None = None
+    reasoning_effort: Level | None = None
 
 
 def parsed(value: dict[str, Any]) -> ChatBody:
@@ -136,7 +140,7 @@ def system_and_turns(messages: list[BodyMessage]) -> tuple[str, list[SpokenTurn]
 
 def _content(message: BodyMessage, param: str) -> tuple[str, list[str]]:
     if message.content is None or isinstance(message.content, str):
-        return _short(message.content or "", param), []
+        return short(message.content or "", param), []
     texts: list[str] = []
     images: list[str] = []
     for number, part in enumerate(message.content):
@@ -149,10 +153,11 @@ def _content(message: BodyMessage, param: str) -> tuple[str, list[str]]:
         else:
             text = f"A part of the type {part.type!r} is not supported in this message."
             raise ApiError(400, text, param=f"{param}.content.{number}", code="unsupported_part")
-    return _short("\n".join(texts), param), images
+    return short("\n".join(texts), param), images
 
 
-def _short(text: str, param: str) -> str:
+def short(text: str, param: str) -> str:
+    """Returns the text of a message. Raises ApiError 400 if it is too long."""
     if len(text) > MAX_TEXT:
         message = f"The message has {len(text)} characters; the limit is {MAX_TEXT}."
         raise ApiError(400, message, param=param, code="string_above_max_length")

@@ -26,6 +26,8 @@ class EndpointsConfig(Section):
 
     chat_completions: EndpointConfig = EndpointConfig.model_construct()
     """`POST /v1/chat/completions`, and the list of agents at `GET /v1/models`."""
+    responses: EndpointConfig = EndpointConfig.model_construct()
+    """`POST /v1/responses`, and the list of agents at `GET /v1/models`."""
 
 
 class HttpConfig(Section):
@@ -44,5 +46,5 @@ class HttpConfig(Section):
 
     @property
     def is_open(self) -> bool:
-        """Returns whether an endpoint is enabled."""
-        return self.endpoints.chat_completions.enabled
+        """Returns whether an endpoint below `/v1/` is enabled."""
+        return self.endpoints.chat_completions.enabled or self.endpoints.responses.enabled

@@ -1,24 +1,36 @@
 """Handles the requests below `/v1/`: admission, then one endpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from skerry.features.openai_api import agent_names, api_runs, api_sessions, chat_body, turns
+from skerry.features.openai_api import (
+    agent_names,
+    api_runs,
+    api_sessions,
+    chat_body,
+    responses_body,
+    turns,
+)
 from skerry.features.openai_api.answer import AnsweredRun, AnswerForm, RunAnswer
 from skerry.features.openai_api.api_errors import ApiError, json_response
 from skerry.features.openai_api.chat_answer import ChatForm
 from skerry.features.openai_api.config import EndpointConfig, HttpConfig
 from skerry.features.openai_api.entrance import Entrance, only, read_json
 from skerry.features.openai_api.follower import RunFollower
+from skerry.features.openai_api.responses_answer import ResponsesForm
 from skerry.gateway.context import GatewayContext
+from skerry.model.ids import AgentId, RunId
 from skerry.model.run import Admission, RunRequest
 
 CHAT: Final = "chat/completions"
+RESPONSES: Final = "responses"
 MODELS: Final = "models"
+MakeForm = Callable[[str, int], AnswerForm]
+"""Returns the form of an answer for the id of its run and the time in seconds since 1970."""
 
 
 class OpenAiApi:
@@ -46,6 +58,9 @@ class OpenAiApi:
         if path == CHAT:
             only("POST", request)
             return await self._chat(request, config)
+        if path == RESPONSES:
+            only("POST", request)
+            return await self._responses(request, config)
         if path == MODELS or path.startswith(f"{MODELS}/"):
             only("GET", request)
             return self._models(path)
@@ -62,10 +77,9 @@ class OpenAiApi:
         return json_response(agent_names.as_model(name, created))
 
     async def _chat(self, request: Request, config: HttpConfig) -> Response:
-        endpoint = config.endpoints.chat_completions
         with ExitStack() as held:
             held.enter_context(self._entrance.place(config.max_open_requests))
-            value, body = await _body(request, endpoint)
+            value, body = await _body(request, config.endpoints.chat_completions)
             chat = chat_body.parsed(value)
             system, spoken = chat_body.system_and_turns(chat.messages)
             asked = api_runs.ApiRequest(
@@ -77,7 +91,7 @@ class OpenAiApi:
                 prompt=turns.prompt(spoken),
                 thinking=chat.reasoning_effort,
             )
-            del value, body
+            del value, body, spoken
             options = chat.stream_options
             with_usage = bool(options and options.include_usage)
 
@@ -86,8 +100,40 @@ class OpenAiApi:
 
             return await self._answer(asked, form, held, streams=bool(chat.stream))
 
+    async def _responses(self, request: Request, config: HttpConfig) -> Response:
+        with ExitStack() as held:
+            held.enter_context(self._entrance.place(config.max_open_requests))
+            value, body = await _body(request, config.endpoints.responses)
+            asked_body = responses_body.parsed(value)
+            system, spoken = responses_body.system_and_turns(asked_body)
+            reasoning = asked_body.reasoning
+            asked = api_runs.ApiRequest(
+                identity=api_runs.identity(request.headers, RESPONSES, body),
+                agent=self._agent(request.headers, asked_body.model),
+                session=await self._session(request.headers, asked_body.previous_run),
+                user=asked_body.user,
+                system=system,
+                prompt=turns.prompt(spoken),
+                thinking=reasoning.effort if reasoning else None,
+            )
+            del value, body, spoken
+            previous = asked_body.previous_response_id
+
+            def form(run_id: str, created: int) -> AnswerForm:
+                instructions = asked_body.instructions
+                return ResponsesForm(run_id, asked_body.model, created, instructions, previous)
+
+            return await self._answer(asked, form, held, streams=bool(asked_body.stream))
+
+    async def _session(self, headers: Mapping[str, str], previous: RunId | None) -> str:
+        """Returns the session key that a header names, or that of the previous response."""
+        named = api_sessions.header(headers, api_sessions.KEY_HEADERS)
+        if named or previous is None:
+            return named
+        return await self._runs.session_of(previous)
+
     async def _answer(
-        self, asked: api_runs.ApiRequest, form: Any, held: ExitStack, *, streams: bool
+        self, asked: api_runs.ApiRequest, form: MakeForm, held: ExitStack, *, streams: bool
     ) -> Response:
         """Starts the run of a request; the response holds the place among the open requests."""
         run = self._runs.request(asked)
@@ -109,7 +155,7 @@ class OpenAiApi:
             held.pop_all().close,
         )
 
-    def _agent(self, headers: Mapping[str, str], model: str) -> Any:
+    def _agent(self, headers: Mapping[str, str], model: str) -> AgentId | None:
         """Returns the agent that a header or the model's name chooses."""
         config = self._context.config()
         if name := api_sessions.header(headers, api_sessions.AGENT_HEADERS):
