@@ -112,7 +112,7 @@ async def serving_api(
 ) -> AsyncIterator[ApiClient]:
     """Serves a gateway; `http` is merged into `gateway.http`, `gateway` into `gateway`."""
     enabled = {"enabled": True}
-    endpoints = dict.fromkeys(("chatCompletions", "responses"), enabled)
+    endpoints = dict.fromkeys(("chatCompletions", "responses", "toolsInvoke"), enabled)
     section = {
         "auth": {"token": TOKEN},
         "http": {"endpoints": endpoints, **(http or {})},

@@ -35,6 +35,7 @@ RULES: Final = tuple(
         ("gateway.http", Effect.LIVE),
         ("gateway.nodes", Effect.LIVE),
         ("gateway.reload", Effect.LIVE),
+        ("gateway.tools", Effect.LIVE),
         ("gateway", Effect.RESTART),
         ("hooks.internal", Effect.RESTART),
         ("hooks", Effect.LIVE),

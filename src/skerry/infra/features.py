@@ -169,7 +169,9 @@ FEATURES = (
         ("automation", "list webhooks, and show the run that a post starts"),
         tables=True,
     ),
-    Feature("openai_api", sections={"gateway.http": "HttpConfig"}),
+    Feature(
+        "openai_api", sections={"gateway.http": "HttpConfig", "gateway.tools": "HttpToolsConfig"}
+    ),
     Feature(
         "subagents",
         ("automation", "list, address and stop agents that agents have started"),

@@ -110,6 +110,8 @@ class SkillCall(Struct, frozen=True):
     """Tool that is called without a model; empty for a message to the model."""
     arguments: str = ""
     """Text after the command."""
+    call: bytes = b""
+    """Arguments of the tool as JSON, for a call that no skill makes; empty for a command."""
 
 
 RESERVED_IDS: Final = (
@@ -204,7 +206,7 @@ class RunRequest(Struct, frozen=True):
     """The run that started this one as a sub-agent; stopping its conversation stops this run
     too."""
     skill: SkillCall | None = None
-    """The skill that its text names as a command."""
+    """The skill that its text names as a command, or the call of a tool that it requests."""
 
     @property
     def may(self) -> Rights:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from skerry.config.root import Config
@@ -18,6 +19,8 @@ from skerry.workspace.skill_commands import SkillCommand, skill_commands, typed_
 
 _MODEL: Final = "skill"
 """Model in the transcript entry of a call that a skill's command makes."""
+_CLIENT: Final = "client"
+"""The same of a call that a client of the gateway makes."""
 _NO_TEXT: Final = "Done."
 
 
@@ -52,7 +55,7 @@ async def with_skill(
 def tool_turn(
     skill: SkillCall, tools: Mapping[str, Tool], run_id: RunId, last: Message, at: int
 ) -> AssistantMessage:
-    """Returns the next response of a run that calls the tool of a skill.
+    """Returns the next response of a run that calls a tool for a skill or for a client.
 
     This is the call of the tool, and after the call a notice with its result.
 
@@ -66,6 +69,9 @@ def tool_turn(
     """
     if isinstance(last, ToolResultMessage):
         return notice(last.text or _NO_TEXT, at)
+    if skill.call:
+        call = ToolCall(f"call-{run_id}", skill.tool, msgspec.json.decode(skill.call))
+        return replace(notice("", at), content=(call,), model=_CLIENT, stop_reason="toolUse")
     arguments = {"command": skill.arguments, "commandName": skill.command, "skillName": skill.skill}
     tool = tools.get(skill.tool)
     if tool is not None and tool.spec.parameters.get("additionalProperties") is False:

@@ -18,7 +18,9 @@ from skerry.store.unit import Row, Unit, marks
 
 BATCH: Final = 500
 """Limit on the runs of one unit, because other units wait for it."""
-_TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening", "context"})
+_TEXTS: Final = frozenset(
+    {"text", "extra_system_prompt", "images", "inline", "opening", "context", "skill"}
+)
 """Fields of a request that contain text."""
 
 

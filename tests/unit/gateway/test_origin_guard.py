@@ -362,9 +362,10 @@ async def test_every_route_over_http_tells_nothing_that_needs_a_token(rig: Rig, 
     hooks = "/hooks/{path:path}"  # has a token of its own: features/webhooks/test_webhooks.py
     posts = "/channels/{path:path}"  # adapters check signatures: features/channels/test_posts.py
     api = "/v1/{path:path}"  # asks for the token: features/openai_api/test_entrance.py
+    tools = "/tools/{path:path}"  # asks for the token: features/openai_api/test_tools.py
     canvas = "/__openclaw__/canvas/{path:path}"  # asks for the token: nodes/test_canvas_http.py
     capability = "/__openclaw__/cap/{path:path}"  # has a capability: nodes/test_canvas_http.py
-    served = [plugins, posts, hooks, api, canvas, capability]
+    served = [plugins, posts, hooks, api, tools, canvas, capability]
     assert paths == ["/healthz", "/readyz", "/", *served, "/{path:path}"]
     suffix = f"?token={TOKEN}" if auth == "query" else ""
     missing = {"/nothing", "/api/config"}

@@ -61,58 +61,82 @@ def event(value: Any, name: str = "") -> bytes:
 
 
 class AnsweredRun(Struct, frozen=True):
-    """An accepted run, and how its client gets the answer."""
+    """An accepted run and its client."""
 
     follower: RunFollower
     key: SessionKey
-    form: AnswerForm
-    streams: bool
     continues: bool
     """True for a run that continues without its client."""
     headers: Mapping[str, str]
 
 
-class RunAnswer(Response):
-    """Sends the answer of a run, when it is called as an ASGI application."""
+class RunResponse(Response):
+    """Response that waits for a run, when it is called as an ASGI application."""
 
     def __init__(self, run: AnsweredRun, done: Callable[[], object]) -> None:
         """`done` is called at the end, also of a request that was cancelled."""
         super().__init__()
-        self._run = run
+        self.run = run
         self._done = done
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the answer; aborts the run of a client that disconnects."""
-        follower = self._run.follower
+        """Sends the response; aborts the run of a client that disconnects."""
+        follower = self.run.follower
         try:
             async with follower.waiting(receive):
-                if self._run.streams:
-                    await self._stream(scope, receive, send)
-                else:
-                    await self._whole(scope, receive, send)
-            if follower.is_gone and not follower.is_over and not self._run.continues:
-                follower.context.dispatcher.abort(self._run.key, follower.run_id, GONE)
+                await self.respond(scope, receive, send)
+            if follower.is_gone and not follower.is_over and not self.run.continues:
+                follower.context.dispatcher.abort(self.run.key, follower.run_id, GONE)
         finally:
             self._done()
 
-    async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
-        run, follower = self._run, self._run.follower
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the response."""
+        raise NotImplementedError
+
+    async def outcome(self) -> ApiError | RunResult | None:
+        """Waits for the end; returns the result, the error if it is no answer, None without client.
+
+        The client may disconnect before the end.
+        """
+        follower = self.run.follower
         while follower.is_open:
             await follower.change(QUIET_SECONDS)
-        if not follower.is_over:
+        return self.ended() if follower.is_over else None
+
+    def ended(self) -> ApiError | RunResult:
+        """Returns the result of the ended run, or the error if it is no answer."""
+        result = self.run.follower.result
+        return STOPPING if result is None else failure_of(result) or result
+
+
+class RunAnswer(RunResponse):
+    """Sends the answer of a run, whole or as a stream."""
+
+    def __init__(
+        self, run: AnsweredRun, form: AnswerForm, done: Callable[[], object], *, streams: bool
+    ) -> None:
+        super().__init__(run, done)
+        self._form = form
+        self._streams = streams
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the answer."""
+        if self._streams:
+            await self._stream(scope, receive, send)
             return
-        outcome = self._outcome()
+        outcome = await self.outcome()
         if isinstance(outcome, ApiError):
-            response = outcome.response()
-        else:
-            response = json_response(run.form.whole(follower.answer, outcome), headers=run.headers)
-        await response(scope, receive, send)
+            await outcome.response()(scope, receive, send)
+        elif outcome is not None:
+            value = self._form.whole(self.run.follower.answer, outcome)
+            await json_response(value, headers=self.run.headers)(scope, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Streams the answer; a run that fails before its first text gets an HTTP status."""
-        follower = self._run.follower
+        follower = self.run.follower
         text = await self._first_text()
-        if follower.is_over and not text and isinstance(outcome := self._outcome(), ApiError):
+        if follower.is_over and not text and isinstance(outcome := self.ended(), ApiError):
             await outcome.response()(scope, receive, send)
         elif not follower.is_gone:
             await self._begin(send)
@@ -121,7 +145,7 @@ class RunAnswer(Response):
 
     async def _first_text(self) -> str:
         """Returns the first text; empty if the run ends without one, or is silent for a while."""
-        follower = self._run.follower
+        follower = self.run.follower
         text = follower.new_text()
         with anyio.move_on_after(QUIET_SECONDS):
             while not text and follower.is_open:
@@ -131,12 +155,12 @@ class RunAnswer(Response):
 
     async def _send_text(self, send: Send, text: str) -> str:
         """Sends the text as it grows, until the end; returns all sent text."""
-        run, follower = self._run, self._run.follower
-        await self._send(send, *run.form.opening())
+        form, follower = self._form, self.run.follower
+        await self._send(send, *form.opening())
         sent = ""
         while text or follower.is_open:
             if text:
-                await self._send(send, *run.form.delta(text))
+                await self._send(send, *form.delta(text))
                 sent += text
             elif not await follower.change(QUIET_SECONDS):
                 await self._send(send, COMMENT)
@@ -145,27 +169,22 @@ class RunAnswer(Response):
 
     async def _close(self, send: Send, sent: str) -> None:
         """Sends the last events, if the client is still there."""
-        run, follower = self._run, self._run.follower
+        form, follower = self._form, self.run.follower
         if follower.is_gone:
             return
-        outcome = self._outcome()
+        outcome = self.ended()
         if isinstance(outcome, ApiError):
-            await self._send(send, *run.form.failure(outcome))
+            await self._send(send, *form.failure(outcome))
         else:
-            await self._send(send, *run.form.closing(sent, outcome))
+            await self._send(send, *form.closing(sent, outcome))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    def _outcome(self) -> ApiError | RunResult:
-        """Returns the result of the ended run, or the error if it is no answer."""
-        result = self._run.follower.result
-        return STOPPING if result is None else failure_of(result) or result
 
     async def _begin(self, send: Send) -> None:
         headers = {
             "content-type": "text/event-stream; charset=utf-8",
             "cache-control": "no-store",
             "x-accel-buffering": "no",  # nginx passes on each event at once
-            **self._run.headers,
+            **self.run.headers,
         }
         raw = [(name.encode(), text.encode()) for name, text in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
@@ -175,4 +194,4 @@ class RunAnswer(Response):
         with anyio.move_on_after(SEND_SECONDS) as sending:
             await send({"type": "http.response.body", "body": b"".join(events), "more_body": True})
         if sending.cancelled_caught:
-            self._run.follower.is_gone = True
+            self.run.follower.is_gone = True

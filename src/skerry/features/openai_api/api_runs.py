@@ -1,11 +1,13 @@
 """Starts the run of a request: its id, its conversation with earlier messages, its admission."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from skerry.features.openai_api import api_sessions, turns
 from skerry.features.openai_api.api_errors import ApiError, refusal_of
@@ -14,7 +16,12 @@ from skerry.gateway import attachments
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import RefusedError
 from skerry.hooks.events import RunContext
-from skerry.model.errors import KeyReusedError, ModelUnavailableError, SkerryError
+from skerry.model.errors import (
+    KeyReusedError,
+    ModelUnavailableError,
+    SkerryError,
+    UnconfiguredAgentError,
+)
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
@@ -41,16 +48,16 @@ class RunIdentity(Struct, frozen=True):
     digest: bytes
 
 
-def identity(headers: Mapping[str, str], path: str, body: bytes) -> RunIdentity:
+def identity(given: Mapping[str, str], path: str, body: bytes) -> RunIdentity:
     """Returns the identity of a request; without an Idempotency-Key each request is another run.
 
     Raises:
         ApiError: 400, the key is too long.
     """
-    key = headers.get("idempotency-key", "").strip()
+    key = given.get("idempotency-key", "").strip()
     if len(key) > MAX_KEY:
         raise ApiError(400, f"The Idempotency-Key has more than {MAX_KEY} characters.")
-    asked = "\0".join((path, *(headers.get(name, "") for name in _MEANT)))
+    asked = "\0".join((path, *(given.get(name, "") for name in _MEANT)))
     digest = blake2b(asked.encode() + b"\0" + body, digest_size=16).digest()
     if not key:
         return RunIdentity(RunId(f"openai-{uuid.uuid4().hex}"), "", digest)
@@ -59,6 +66,14 @@ def identity(headers: Mapping[str, str], path: str, body: bytes) -> RunIdentity:
 
 _MEANT: Final = (*api_sessions.KEY_HEADERS, *api_sessions.AGENT_HEADERS)
 """Headers that are part of a request."""
+
+
+def headers(run: RunRequest, admission: Admission) -> dict[str, str]:
+    """Returns the headers of a response that name the run and its conversation."""
+    key = str(run.key)
+    named = {"x-skerry-session-key": key} if key.isascii() else {}
+    repeated = "false" if admission.result is None else "true"
+    return {"x-skerry-run-id": run.run_id, "x-skerry-repeated": repeated, **named}
 
 
 class ApiRequest(Struct, frozen=True):
@@ -91,21 +106,32 @@ class ApiRuns:
         if len(asked.system) > turns.MAX_SYSTEM:
             message = f"The system messages have more than {turns.MAX_SYSTEM} characters."
             raise ApiError(400, message, param="messages", code="string_above_max_length")
-        run_id = asked.identity.run_id
-        key = api_sessions.session_of(
-            self._context.config(), asked.session, asked.agent, asked.user, run_id
-        )
-        return RunRequest(
-            run_id,
-            key,
-            asked.prompt.text,
+        run = self._run(asked.identity, asked.agent, asked.session, asked.user)
+        return replace(
+            run,
+            text=asked.prompt.text,
+            images=asked.prompt.images,
             extra_system_prompt=asked.system,
             thinking=asked.thinking,
-            images=asked.prompt.images,
-            origin=Origin.OWNER,
-            rights=Rights.NONE,
-            scopes=(READ, WRITE),
         )
+
+    def tool_request(self, used: RunIdentity, agent: AgentId | None, session: str) -> RunRequest:
+        """Returns the run for a call of a tool, without the call.
+
+        Raises:
+            ApiError: the session cannot be used.
+        """
+        return self._run(used, agent, session, None)
+
+    def _run(
+        self, used: RunIdentity, agent: AgentId | None, session: str, user: str | None
+    ) -> RunRequest:
+        config, run_id = self._context.config(), used.run_id
+        key = api_sessions.session_of(config, session, agent, user, run_id)
+        if key.agent not in config.agents.ids:
+            raise refusal_of(UnconfiguredAgentError(key.agent, config.agents.ids))
+        scopes = (READ, WRITE)
+        return RunRequest(run_id, key, "", origin=Origin.OWNER, rights=Rights.NONE, scopes=scopes)
 
     async def session_of(self, run_id: RunId) -> str:
         """Returns the session key of an earlier run.
@@ -132,7 +158,20 @@ class ApiRuns:
         Raises:
             ApiError: the run was not accepted.
         """
-        internal, used = self._context.internal_runs, asked.identity
+        return await self.admit(asked.identity, request, partial(self._prepare, asked, request))
+
+    async def admit(
+        self,
+        used: RunIdentity,
+        request: RunRequest,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> Admission:
+        """Accepts a run after `prepare`; a repeated key returns the state of the first run.
+
+        Raises:
+            ApiError: the run was not accepted.
+        """
+        internal = self._context.internal_runs
         if internal is None:
             raise ApiError(503, "This gateway runs no agents.")
 
@@ -141,27 +180,32 @@ class ApiRuns:
                 idempotency_keys.use(unit, METHOD, used.run_id, used.digest)
 
         try:
-            await self._prepare(asked, request)
+            await self._check_key(used)
+            if prepare is not None:
+                await prepare()
             return await internal.dispatch.submit(request, note)
         except RefusedError as error:
             raise ApiError(400, str(error), param="messages", code="unsupported_image") from None
         except SkerryError as error:
             raise refusal_of(error) from None
 
+    async def _check_key(self, used: RunIdentity) -> None:
+        """Raises KeyReusedError if the Idempotency-Key belongs to another request."""
+        if not used.key:
+            return
+        known = await self._context.store.read(
+            lambda reader: idempotency_keys.find(reader, METHOD, used.run_id)
+        )
+        if known is not None and known.digest != used.digest:
+            raise KeyReusedError(used.key)
+
     async def _prepare(self, asked: ApiRequest, request: RunRequest) -> None:
-        """Checks the key and the images, and writes earlier messages into the conversation.
+        """Checks the images, and writes earlier messages into the conversation.
 
         Raises:
-            KeyReusedError: the Idempotency-Key belongs to another request.
             RefusedError: the model accepts no images.
         """
-        used, history = asked.identity, asked.prompt.history
-        if used.key:
-            known = await self._context.store.read(
-                lambda reader: idempotency_keys.find(reader, METHOD, used.run_id)
-            )
-            if known is not None and known.digest != used.digest:
-                raise KeyReusedError(used.key)
+        history = asked.prompt.history
         if request.images or any(turn.images for turn in history):
             await attachments.check_model(self._context, request.key.agent)
         if history:

@@ -17,16 +17,20 @@ LEAST: Final = 24
 async def exposure(installation: Installation) -> Iterator[Check]:
     """Yields a finding for endpoints that others can use, or whose token can be read."""
     config = installation.config
-    if config is None or not config.gateway.section(HttpConfig).is_open:
+    if config is None or not _is_open(config.gateway.section(HttpConfig)):
         return iter(())
     found = list(_findings(config))
     return iter(found or [Check(_NAME, Level.OK, "programs on this machine can use them.")])
 
 
+def _is_open(http: HttpConfig) -> bool:
+    return http.is_open or http.endpoints.tools_invoke.enabled
+
+
 def _findings(config: Config) -> Iterator[Check]:
     gateway, token = config.gateway, config.gateway.section(HttpConfig).token
     if gateway.auth.mode is AuthMode.NONE:
-        message = "gateway.auth.mode is none: every program on this machine can run agents."
+        message = "gateway.auth.mode is none: every program on this machine can use them."
         yield Check(_NAME, Level.WARNING, message, "skerry config set gateway.auth.mode token")
     if token is not None and token.get_secret_value() == gateway.auth.secret:
         message = "gateway.http.token is the gateway's token, so it is valid on this machine only."

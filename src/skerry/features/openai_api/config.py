@@ -1,4 +1,4 @@
-"""Section `gateway.http`: endpoints for programs that speak the API of OpenAI."""
+"""Sections `gateway.http` and `gateway.tools`: HTTP endpoints for other programs."""
 
 from typing import Annotated
 
@@ -28,6 +28,20 @@ class EndpointsConfig(Section):
     """`POST /v1/chat/completions`, and the list of agents at `GET /v1/models`."""
     responses: EndpointConfig = EndpointConfig.model_construct()
     """`POST /v1/responses`, and the list of agents at `GET /v1/models`."""
+    tools_invoke: EndpointConfig = EndpointConfig.model_construct()
+    """`POST /tools/invoke`, which calls one tool of an agent."""
+
+
+ToolName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class HttpToolsConfig(Section):
+    """Tools at `POST /tools/invoke`, in addition to the rules of the agent."""
+
+    allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
+    """Tools that are permitted although they are refused by default, such as `exec`."""
+    deny: tuple[ToolName, ...] = Field(default=(), max_length=100)
+    """Further tools that are refused."""
 
 
 class HttpConfig(Section):

@@ -24,7 +24,6 @@ from skerry.features.openai_api.follower import RunFollower
 from skerry.features.openai_api.responses_answer import ResponsesForm
 from skerry.gateway.context import GatewayContext
 from skerry.model.ids import AgentId, RunId
-from skerry.model.run import Admission, RunRequest
 
 CHAT: Final = "chat/completions"
 RESPONSES: Final = "responses"
@@ -143,17 +142,14 @@ class OpenAiApi:
         admission = await self._runs.submit(asked, run)
         if admission.result is not None:
             follower.end(admission.result)
-        return RunAnswer(
-            AnsweredRun(
-                follower,
-                run.key,
-                form(run.run_id, admission.accepted_at // 1000),
-                streams=streams,
-                continues=bool(asked.identity.key),
-                headers=_headers(run, admission),
-            ),
-            held.pop_all().close,
+        answered = AnsweredRun(
+            follower,
+            run.key,
+            continues=bool(asked.identity.key),
+            headers=api_runs.headers(run, admission),
         )
+        made = form(run.run_id, admission.accepted_at // 1000)
+        return RunAnswer(answered, made, held.pop_all().close, streams=streams)
 
     def _agent(self, headers: Mapping[str, str], model: str) -> AgentId | None:
         """Returns the agent that a header or the model's name chooses."""
@@ -173,11 +169,3 @@ async def _body(request: Request, endpoint: EndpointConfig) -> tuple[dict[str, A
         message = f"{request.url.path} is off; see gateway.http.endpoints."
         raise ApiError(404, message, code="unknown_url")
     return await read_json(request, endpoint.max_body_bytes)
-
-
-def _headers(run: RunRequest, admission: Admission) -> dict[str, str]:
-    """Returns the headers that name the run and its conversation."""
-    key = str(run.key)
-    named = {"x-skerry-session-key": key} if key.isascii() else {}
-    repeated = "false" if admission.result is None else "true"
-    return {"x-skerry-run-id": run.run_id, "x-skerry-repeated": repeated, **named}
