@@ -116,7 +116,7 @@ class ToolCalls:
         answered = AnsweredRun(
             follower, run.key, bool(identity.key), api_runs.headers(run, admission)
         )
-        return ToolAnswer(answered, held.pop_all().close)
+        return CallAnswer(answered, held.pop_all().close)
 
     def _agent(self, headers: Mapping[str, str], body: InvokeBody) -> AgentId | None:
         name = body.agent_id or api_sessions.header(headers, api_sessions.AGENT_HEADERS)
@@ -155,7 +155,7 @@ class ToolCalls:
         return model.provider, model.id
 
 
-class ToolAnswer(RunResponse):
+class CallAnswer(RunResponse):
     """Sends the result of a call, when it is called as an ASGI application."""
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
