@@ -30,7 +30,7 @@ from skerry.gateway.shared_secret import Failures
 from skerry.infra.clock import iso
 from skerry.model.errors import BusyError, KeyReusedError, SkerryError, StateError
 from skerry.model.run import Admission, AdmissionStatus, RunRequest
-from skerry.store import Unit
+from skerry.store import Reader, Unit, runs
 
 _MINUTE: Final = 60.0
 _MAX_KEY: Final = 256
@@ -183,7 +183,15 @@ class Webhooks:
             for note in notes:
                 tables.note(unit, note, request.run_id, now_ms)
 
-        admission = await self._accept(request, write_notes, body_key)
+        def was_cleared(reader: Reader) -> bool:
+            known = tables.has_run(reader, notes, request.run_id)
+            return known and runs.find(reader, request.run_id) is None
+
+        # The row of a run is cleared away before the notes of its post expire.
+        if await self._context.store.read(was_cleared):
+            admission = Admission(str(request.key), AdmissionStatus.FINISHED, 0)
+        else:
+            admission = await self._accept(request, write_notes, body_key)
         return {
             "ok": True,
             "runId": request.run_id,

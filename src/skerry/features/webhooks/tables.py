@@ -1,8 +1,9 @@
 """Used signatures, and hashes of bodies: neither starts a second run under another key."""
 
+from collections.abc import Collection
 from typing import Final
 
-from skerry.store.unit import Reader, Unit
+from skerry.store.unit import Reader, Unit, marks
 
 STEPS: Final = (
     """
@@ -42,6 +43,18 @@ def note(unit: Unit, signature: str, run_id: str, now: int) -> None:
         (signature, run_id, now),
     )
     unit.execute("DELETE FROM webhooks_signature WHERE at < ?", (now - KEPT_DAYS * _DAY_MS,))
+
+
+def has_run(reader: Reader, signatures: Collection[str], run_id: str) -> bool:
+    """Returns true when one of the signatures or hashes was stored with this run."""
+    if not signatures:
+        return False
+    row = reader.one(
+        "SELECT 1 FROM webhooks_signature WHERE run_id = ?"  # noqa: S608 - placeholders
+        f" AND signature IN ({marks(tuple(signatures))})",
+        (run_id, *signatures),
+    )
+    return row is not None
 
 
 def is_noted(reader: Reader, signature: str) -> bool:

@@ -12,7 +12,8 @@ from skerry.model import message
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.origin import Origin
-from skerry.store import sessions
+from skerry.store import Unit, runs, sessions, settled_runs
+from skerry.store.idempotency_keys import COUNTED_QUARTERS, pass_quarter
 from skerry.store.retention import retained
 from skerry.testing.clock import FakeClock
 from tests.support.hooks_posts import AUTH, SECRET, TOKEN, Posts, posting, signed
@@ -219,6 +220,38 @@ async def test_what_cannot_be_read_is_refused_with_its_reason(tmp_path: Path) ->
         assert (await post("any", b"[" * 100 + b"]" * 100)).status_code == 400
         answer = await post("any", b"plain words")
         assert "plain words" in (await post.heard(answer))[0].text
+
+
+@pytest.mark.abuse(41)
+async def test_a_post_that_is_repeated_when_its_run_is_cleared_away_starts_no_other(
+    tmp_path: Path,
+) -> None:
+    body = b'{"action": "opened"}'
+    proof = {**signed(body), "x-github-delivery": "d1"}
+    keyed = {**AUTH, "idempotency-key": "event-1"}
+    async with posting(tmp_path / "h", {"mappings": [GITHUB]}) as post:
+        store = post.application.context.store
+        first = await post("github", body, proof)
+        other = await post("agent", {"message": "once"}, keyed)
+        for answer in (first, other):
+            await post.heard(answer)
+
+        def pass_days(unit: Unit) -> None:
+            for _ in range(2 * COUNTED_QUARTERS):
+                pass_quarter(unit)
+            while settled_runs.blank(unit) or settled_runs.remove(unit):
+                pass
+
+        await store.write(pass_days)
+        assert await store.read(lambda reader: runs.find(reader, first.json()["runId"])) is None
+        for answer, again in (
+            (first, await post("github", body, proof)),
+            (first, await post("github", body, {**proof, "x-github-delivery": "d2"})),
+            (other, await post("agent", {"message": "once"}, keyed)),
+        ):
+            if again.status_code != 409:
+                assert again.json() == {**answer.json(), "repeated": True}
+            assert len(await post.heard(answer)) == 2
 
 
 DAY_MS: Final = 86_400_000
