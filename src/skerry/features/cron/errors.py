@@ -24,6 +24,16 @@ class JobNotFoundError(RequestError):
         self.job_id = job_id
 
 
+class JobRunningError(RequestError):
+    """A run of the job is active; a job has no second run at the same time."""
+
+    code = "cron.already_running"
+    remedy = "Wait for its end: skerry cron runs"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"The cron job {job_id!r} is running.")
+
+
 class JobError(RequestError):
     """The description of a job is not valid."""
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.features.cron import job_records, tables
+from skerry.features.cron.errors import JobRunningError
 from skerry.features.cron.job_states import (
     ERROR_CHARS,
     after_run,
@@ -35,7 +36,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
 from skerry.model.thinking import ThinkingLevel
 from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
-from skerry.store import Unit, archive, last_routes, retention
+from skerry.store import Unit, archive, last_routes, retention, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class Execution(Struct, frozen=True):
         Raises:
             BusyError: the gateway stops; the job remains due.
             StateError: nothing was stored; the job remains due.
+            JobRunningError: another run of the job was started meanwhile.
         """
         now = self.runs.now_ms()
         run_id = RunId(f"cron-{job.id}-{due_at}")
@@ -88,13 +90,16 @@ class Execution(Struct, frozen=True):
 
         def claim(unit: Unit) -> None:
             if tables.claim(unit, (job.id, job.agent_id), due_at, run_id, trigger, now):
-                running = job_records.get(unit, job.id)
-                if running is not None:
-                    job_records.put(unit, claimed(running, now))
+                present = job_records.get(unit, job.id)
+                if present is None:
+                    return
+                if present.state.running_at_ms is not None:
+                    raise JobRunningError(job.id)
+                job_records.put(unit, claimed(present, now))
 
         try:
             await self.runs.start(_request(job, run_id, due_at, now, to), OWNER, subject, claim)
-        except (BusyError, StateError):
+        except (BusyError, StateError, JobRunningError):
             raise
         except SkerryError as error:
             await self._refuse(job, due_at, claim, error)
@@ -137,6 +142,7 @@ class Execution(Struct, frozen=True):
         to, texts = await self._notice(job, following)
         if ended.result is not None and job is not None and job.session_target == "isolated":
             await self._forget_old(ended.result.session_key, now)
+        await self._forget_gone(now)
         entry = logged or self._entry(ended, subject, status, error, following)
         keep = self.context.config().cron.run_log.keep_lines
 
@@ -165,6 +171,20 @@ class Execution(Struct, frozen=True):
         ):
             await store.read(partial(retention.remove_file, agents_dir=folder, session_id=old))
             await store.write(partial(retention.remove, session_id=old))
+
+    async def _forget_gone(self, now: int) -> None:
+        """Removes the sessions of removed jobs that are older than `cron.sessionRetention`."""
+        config, store = self.context.config(), self.context.store
+        before, folder = now - config.cron.session_retention, config.state_dir / "agents"
+        for session_id, key in await store.read(
+            lambda reader: tables.sessions_of_removed(reader, before, _MAX_SESSIONS)
+        ):
+            session_key = SessionKey.parse(key)
+            await store.write(partial(_archive, key=session_key, session_id=session_id, now=now))
+            await store.read(
+                partial(retention.remove_file, agents_dir=folder, session_id=session_id)
+            )
+            await store.write(partial(retention.remove, session_id=session_id))
 
     def _entry(
         self,
@@ -241,6 +261,13 @@ class Execution(Struct, frozen=True):
         if to is None:
             to = await self.context.store.read(lambda reader: last_routes.last(reader, agent))
         return to, self.runs.delivery.parts(to, text) if to is not None else []
+
+
+def _archive(unit: Unit, key: SessionKey, session_id: str, now: int) -> None:
+    """Archives the session if it is the present one of its conversation."""
+    present = sessions.find(unit, str(key))
+    if present is not None and present.session_id == session_id:
+        archive.delete(unit, key, now)
 
 
 def _skip(unit: Unit, job_id: str, due_at: int) -> None:

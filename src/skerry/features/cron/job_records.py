@@ -79,8 +79,12 @@ def ended(reader: Reader, job_id: str, due_at: int) -> JobLogEntry | None:
 
 
 def entries(reader: Reader, job_id: str | None, limit: int) -> list[JobLogEntry]:
-    """Returns the ended runs of a job, or of all, latest first."""
-    return [decode_entry(body) for body in tables.entries(reader, job_id, limit)]
+    """Returns the readable ended runs of a job, or of all, latest first."""
+    ended_runs = []
+    for body in tables.entries(reader, job_id, limit):
+        with suppress(*UNREADABLE):  # one damaged row must not hide the others
+            ended_runs.append(decode_entry(body))
+    return ended_runs
 
 
 def posts(reader: Reader) -> list[JobPost]:

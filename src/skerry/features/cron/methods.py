@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from skerry.features.cron import job_records, tables, wire
 from skerry.features.cron.editing import new_job, patched
-from skerry.features.cron.errors import JobError, JobNotFoundError
+from skerry.features.cron.errors import JobError, JobNotFoundError, JobRunningError
 from skerry.features.cron.execution import OWNER, Execution
 from skerry.features.cron.job_listing import CronListParams, CronRunsParams, cron_list, cron_runs
 from skerry.features.cron.jobs import AgentTurn, Job
@@ -19,6 +19,7 @@ from skerry.store import DATABASE, Unit, last_routes
 
 Object = Annotated[dict[str, Any], Field(max_length=32)]
 _V4: Final = 4
+_RUNNING: Final = "already-running"
 
 
 class JobParams(Params):
@@ -171,7 +172,10 @@ async def cron_run(call: Call, params: CronRunParams) -> Json:
     if reason:
         return {"ok": True, "ran": False, "enqueued": False, "reason": reason}
     context.signals.set(OWNER)
-    run_id = await Execution(context, runs).start(job, now, "manual")
+    try:
+        run_id = await Execution(context, runs).start(job, now, "manual")
+    except JobRunningError:  # another request was faster
+        return {"ok": True, "ran": False, "enqueued": False, "reason": _RUNNING}
     context.signals.set(OWNER)
     if call.protocol >= _V4:
         return {"ok": True, "enqueued": True, "runId": run_id}
@@ -182,7 +186,7 @@ async def cron_run(call: Call, params: CronRunParams) -> Json:
 def _obstacle(job: Job, mode: str, now: int) -> str:
     """Returns the reason why a job is not run now, or an empty string."""
     if job.state.running_at_ms is not None:
-        return "already-running"
+        return _RUNNING
     if mode == "if-enabled" and not job.enabled:
         return "disabled"
     due_at = job.state.next_run_at_ms

@@ -5,6 +5,7 @@ and its next time is after that.
 """
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -12,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.features.cron import job_records, tables
+from skerry.features.cron.errors import JobRunningError
 from skerry.features.cron.execution import LATE_MS, OWNER, Execution, unclaimed
 from skerry.features.cron.job_states import scheduled_time
 from skerry.features.cron.job_webhooks import Webhooks
@@ -88,7 +90,8 @@ class Scheduler(Struct):
             if await self._waits(job, due_at):
                 waits = True
                 continue
-            await execution.start(job, due_at, "missed" if now - due_at > LATE_MS else "due")
+            with suppress(JobRunningError):  # a person started it meanwhile
+                await execution.start(job, due_at, "missed" if now - due_at > LATE_MS else "due")
         self._next_at = await self.context.store.read(
             lambda reader: (
                 tables.next_after(reader, now) if waits else tables.next_at(reader, unreadable)

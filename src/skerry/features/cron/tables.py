@@ -205,6 +205,22 @@ def entries(reader: Reader, job_id: str | None, limit: int) -> list[bytes]:
     return [bytes(body) for (body,) in rows]
 
 
+def sessions_of_removed(reader: Reader, before: int, limit: int) -> list[tuple[str, str]]:
+    """Returns ids and keys of sessions of removed jobs, unused since `before`, oldest first.
+
+    Sessions that are pinned, or in which a person wrote, are not among them.
+    """
+    rows = reader.all(
+        "SELECT session_id, key FROM session WHERE key LIKE 'agent:%:cron:%' AND updated_at < ?"
+        " AND user_at = 0 AND pinned = FALSE"
+        " AND key NOT IN (SELECT 'agent:' || agent || ':cron:' || job_id FROM cron_job)"
+        " AND key NOT IN (SELECT session_key FROM run WHERE result IS NULL)"
+        " ORDER BY updated_at, session_id LIMIT ?",
+        (before, limit),
+    )
+    return [(str(session_id), str(key)) for session_id, key in rows]
+
+
 def posts(reader: Reader) -> list[tuple[str, int, str, int, int, bytes]]:
     """Returns the webhooks to post: job, due time, address, attempts, time of the next, run."""
     rows = reader.all(
