@@ -42,8 +42,8 @@ class CronConfig(OpenSection):
     session_retention: Annotated[int, BeforeValidator(duration), SPAN] = Field(
         default=DAY_MS, ge=60_000
     )
-    """Time for which the conversations of earlier runs of a job, and of removed jobs, are kept, such
-    as `24h`."""
+    """Time for which the conversations of earlier runs of a job, and of removed jobs, are kept,
+    such as `24h`."""
     run_log: CronRunLogConfig = CronRunLogConfig.model_construct()
     webhook_token: SecretStr | None = None
     """Token that is sent as `Authorization: Bearer` to the webhooks in `webhookTokenUrls`, and to
