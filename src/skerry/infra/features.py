@@ -153,6 +153,7 @@ FEATURES = (
         "sandbox", ("what agents may do", "test and explain the sandbox in which commands run")
     ),
     Feature("web", sections={"tools.web.search": "WebSearchConfig"}),
+    Feature("browser", sections={"browser": "BrowserConfig"}),
     Feature("transcription"),
     WireFormat("openai-completions"),
     WireFormat("openai-responses"),

@@ -4,7 +4,9 @@ It serves `CONNECT` and plain `http://` requests, one per connection. A request 
 not allowed is answered with 403 and the reason, which the program can show.
 """
 
+import hmac
 import re
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -39,6 +41,8 @@ _HOP: Final = frozenset(
     | {"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 )
 _SECURE_PORT: Final = 443
+_CREDENTIALS: Final = "proxy-authorization"
+_UNKNOWN_CALLER: Final = "407 Proxy Authentication Required"
 
 
 class _Request(Struct, frozen=True):
@@ -68,11 +72,18 @@ class Proxy:
     """Serves connections of programs; call `serve` once for each connection."""
 
     def __init__(
-        self, connect: Connect, admit: Admit, *, idle_seconds: float = IDLE_SECONDS
+        self,
+        connect: Connect,
+        admit: Admit,
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        credentials: tuple[str, str] | None = None,
     ) -> None:
         self._connect = connect
         self._admit = admit
         self._idle_seconds = idle_seconds
+        self._authorization = None if credentials is None else _basic(*credentials)
+        """Required value of `Proxy-Authorization`; None where only one program can connect."""
 
     async def serve(self, client: anyio.abc.ByteStream) -> None:
         """Answers the request of a connection and closes the connection; raises nothing.
@@ -89,6 +100,7 @@ class Proxy:
         try:
             with anyio.fail_after(HEAD_SECONDS):
                 request = _parsed(*await _head(client))
+            self._authenticate(request)
             upstream = await self._opened(request.target)
         except TimeoutError:
             await _answer(client, "408 Request Timeout", "The request did not arrive in time.")
@@ -100,6 +112,15 @@ class Proxy:
             await self._carry(client, upstream, request)
         finally:
             upstream.close()
+
+    def _authenticate(self, request: _Request) -> None:
+        """Raises `_RefusedRequestError` for a request without the required credentials."""
+        if self._authorization is None:
+            return
+        given = [value for name, value in request.headers if name.lower() == _CREDENTIALS]
+        values = [value.encode("latin-1") for value in given]
+        if len(values) != 1 or not hmac.compare_digest(values[0], self._authorization):
+            raise _RefusedRequestError(_UNKNOWN_CALLER, "The proxy requires its credentials.")
 
     async def _opened(self, target: Target) -> Stream:
         refusal = await self._admit(target)
@@ -231,10 +252,15 @@ def _forwarded(request: _Request) -> bytes:
     return "\r\n".join((first, *connection_headers, *headers, "", "")).encode("latin-1")
 
 
+def _basic(name: str, password: str) -> bytes:
+    return b"Basic " + b64encode(f"{name}:{password}".encode())
+
+
 async def _answer(client: anyio.abc.ByteStream, status: str, reason: str) -> None:
     body = f"{reason}\n".encode()
+    challenge = 'Proxy-Authenticate: Basic realm="skerry"\r\n' if status == _UNKNOWN_CALLER else ""
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {status}\r\n{challenge}Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\nX-Proxy-Error: denied\r\n\r\n"
     )
     await client.send(head.encode() + body)

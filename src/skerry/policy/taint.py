@@ -17,7 +17,6 @@ FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
 a summary whose sources are unknown."""
 _ACTS: Final = MappingProxyType(
     {
-        "browser": "tainted-send",
         "canvas": "tainted-send",
         "cron": "tainted-config",
         "gateway": "tainted-config",
@@ -32,6 +31,8 @@ _ACTS: Final = MappingProxyType(
         "whatsapp_login": "tainted-send",
     }
 )
+_INPUTS: Final = MappingProxyType({"browser": "tainted-send"})
+"""Tools some of whose calls only read; the others require an approval."""
 _WRITERS: Final = frozenset({"apply_patch", "edit", "write"})
 _REASONS: Final = MappingProxyType(
     {
@@ -66,13 +67,16 @@ def guarded_act(
         plugin: Id of the plugin that registered the tool; empty for a built-in tool.
         host: Host of the command; empty and `sandbox` are the sandbox.
         file: File that the call writes.
-        reads: True for a tool that declares that its calls have no effect.
+        reads: True for a tool that declares that its calls have no effect, and for a call of a
+            tool in `_INPUTS` that sends nothing.
 
     """
     if name in HOST_TOOLS:
         return "" if host in {"", "sandbox"} else "tainted-host"
     if name in _WRITERS:
         return "tainted-file" if file is not None and file.kind in LASTING else ""
+    if name in _INPUTS:
+        return "" if reads else _INPUTS[name]
     if name in _ACTS:
         return _ACTS[name]
     return "tainted-plugin" if plugin and not reads else ""

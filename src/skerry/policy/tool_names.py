@@ -50,7 +50,9 @@ CHOSEN: Final = frozenset(
     }
 )
 """Tools that are offered only if a profile or a list selects them by name."""
-PLANNED: Final = frozenset({"browser", "tts"})
+SWITCHED: Final = frozenset({"browser"})
+"""Tools that are offered only if the section of their name enables them."""
+PLANNED: Final = frozenset({"tts"})
 """Names of tools of later versions, which rules may already have."""
 MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
 CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))
@@ -106,7 +108,7 @@ PROFILES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
 )
 """Tools by profile; None restricts nothing."""
 
-OWNER_ONLY: Final = frozenset({"canvas", "cron", "gateway", "nodes", "whatsapp_login"})
+OWNER_ONLY: Final = frozenset({"browser", "canvas", "cron", "gateway", "nodes", "whatsapp_login"})
 """Tools that only the owner gets, whatever the configuration grants."""
 SUBAGENT_DENIED: Final = frozenset(
     {

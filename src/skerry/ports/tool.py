@@ -239,10 +239,16 @@ def call_of(
     return replace(
         use,
         is_call=True,
-        reads=reads_only(tool),
+        reads=reads_only(tool) or _call_reads(tool, arguments),
         host=host if isinstance(host, str) else "",
         file=_kept_file(tool, arguments, context) if asks_for_files else None,
     )
+
+
+def _call_reads(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Returns whether a built-in tool says with `reads(arguments)` that a call has no effect."""
+    reads: Callable[[dict[str, Any]], bool] | None = getattr(tool, "reads", None)
+    return reads is not None and not plugin_of(tool) and reads(arguments) is True
 
 
 def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> FileSubject | None:

@@ -44,6 +44,7 @@ from tests.support.whole import whole_gateway
 
 SOURCE = Path(skerry.__file__).parent
 TOOLS = {
+    "browser": Verb.USE,
     "image": Verb.READ,
     "message": Verb.USE,
     "agents_list": Verb.USE,
@@ -73,6 +74,7 @@ TOOLS = {
 }
 """Effects that our tools declare."""
 CHOSEN = {
+    "browser",
     "canvas",
     "cron",
     "image",

@@ -21,7 +21,7 @@ _LARGEST: Final = 16 * 1024 * 1024
 """Bytes of a file that is searched for names."""
 _REASONS: Final = {
     ".env": "variables of the environment; set those that you need for the gateway",
-    "browser": "profiles of a browser; this version drives no browser",
+    "browser": "profiles of a browser; sign in again in the browser of this gateway",
     "canvas": "pages for nodes; copy those that you need to canvas/ of the workspace",
     "credentials": "logins and pairings of channels; set each up with skerry channels add",
     "cron": "its jobs are imported switched off, the log of their runs is not",

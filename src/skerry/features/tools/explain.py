@@ -20,7 +20,7 @@ from skerry.policy.decide import Actor, Decision, Request, decide
 from skerry.policy.effect import ToolEffect, strictest
 from skerry.policy.file_kinds import FileSubject, kind_of
 from skerry.policy.tool_layers import PolicyStep
-from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, canonical
+from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, SWITCHED, canonical
 from skerry.runtime.run_context import caller_of
 from skerry.runtime.toolbox import tool_layers
 from skerry.sdk.tool_host import is_chosen, names_subagents
@@ -117,6 +117,12 @@ def decided(config: Config, question: ToolQuestion) -> Decision:
     return _with_file(decide(replace(call, file=file)), call, file)
 
 
+def _is_enabled(config: Config, name: str) -> bool:
+    """Returns whether the section of the configuration with the tool's name enables the tool."""
+    section = config.model_dump(include={name}).get(name)
+    return isinstance(section, dict) and section.get("enabled") is True
+
+
 def outcome(config: Config, question: ToolQuestion) -> Decision:
     """Returns the decision on the call, with the step of the tool: offered or not."""
     decision = decided(config, question)
@@ -124,6 +130,8 @@ def outcome(config: Config, question: ToolQuestion) -> Decision:
     agent = SessionKey.parse(question.session, _agent(config, question)).agent
     if name in PLANNED:
         rule, reason = "no-such-tool", "this version has no such tool"
+    elif name in SWITCHED and not _is_enabled(config, name):
+        rule, reason = "not-offered", f"set {name}.enabled to true to offer it"
     elif (
         name not in CHOSEN
         or is_chosen(config, agent, name)

@@ -66,8 +66,9 @@ async def test_an_unknown_agent_is_refused(client: GatewayClient) -> None:
         {"tools": {"alsoAllow": ["cron", "image"]}},
         {"tools": {"profile": "messaging"}},
         {"agents": {"defaults": {"subagents": {"maxConcurrent": 2}}}},
+        {"browser": {"enabled": True}},
     ],
-    ids=["default", "named", "profile", "subagents"],
+    ids=["default", "named", "profile", "subagents", "browser"],
 )
 async def test_the_tools_that_are_allowed_are_those_that_a_request_of_the_owner_offers(
     tmp_path: Path, config: dict[str, Any]

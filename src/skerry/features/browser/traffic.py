@@ -1,0 +1,92 @@
+"""Proxy of one browser: the network policy decides on each of its connections.
+
+It listens on loopback and requires credentials that are made for this start of the browser.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import anyio.abc
+from msgspec import Struct
+
+from skerry.infra.sockets import Stream
+from skerry.infra.supervise import in_background
+from skerry.net.connect import TargetRefusedError
+from skerry.net.proxy import Connect, Proxy
+from skerry.policy.network import NetworkRules, check_target
+from skerry.policy.urls import Refusal, Target, parse_url
+
+MAX_REFUSALS: Final = 50
+"""Number of refusals that are kept for messages."""
+MAX_CONNECTIONS: Final = 256
+_NAME: Final = "browser"
+
+Dialer = Callable[[NetworkRules], Connect]
+"""Returns a function that opens connections under the rules; `net.connect.CheckedConnect` in a
+gateway."""
+
+
+class Refused(Struct, frozen=True):
+    """A connection that the policy refused."""
+
+    host: str
+    refusal: Refusal
+
+
+class Traffic:
+    """Connections of one browser, with the rules of the present configuration."""
+
+    def __init__(self, dialer: Dialer, rules: Callable[[], NetworkRules]) -> None:
+        self._dialer = dialer
+        self._rules = rules
+        self.refused: deque[Refused] = deque(maxlen=MAX_REFUSALS)
+        """The last refusals."""
+        self.credentials = (_NAME, secrets.token_urlsafe(32))
+        self.port = 0
+        """Port of the proxy; 0 before it listens."""
+
+    def refusal(self, url: str) -> Refusal | None:
+        """Returns the rule that refuses a URL by its text, or None; resolves no name."""
+        target = parse_url(url)
+        return target if isinstance(target, Refusal) else check_target(target, self._rules())
+
+    async def connect(self, host: str, port: int, seconds: float | None) -> Stream:
+        """Opens a connection under the rules; records a refusal.
+
+        Raises:
+            TargetRefusedError: the policy refuses the host.
+            httpx2.ConnectError: the host cannot be reached.
+        """
+        try:
+            return await self._dialer(self._rules())(host, port, seconds)
+        except TargetRefusedError as error:
+            self.refused.append(Refused(host, error.refusal))
+            raise
+
+    @asynccontextmanager
+    async def served(self) -> AsyncGenerator[None]:
+        """Serves the proxy during the block."""
+        proxy = Proxy(self.connect, _admit, credentials=self.credentials)
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        self.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
+        limit = anyio.CapacityLimiter(MAX_CONNECTIONS)
+
+        async def serve(client: anyio.abc.ByteStream) -> None:
+            async with limit:
+                await proxy.serve(client)
+
+        async def accept() -> None:
+            async with listener:
+                await listener.serve(serve)
+
+        async with in_background(accept):
+            yield
+
+
+async def _admit(_: Target) -> Refusal | None:
+    """Admits every host: the rules decide at the connection, after the name is resolved."""
+    return None
