@@ -22,6 +22,7 @@ CLIENTS: Final = {
     "skerry/auth/refresh.py": "renews credentials at the provider's fixed address",
     "skerry/auth/signin.py": "signs in at the provider's fixed address",
     "skerry/client/client.py": "the gateway itself, whose address the owner gave",
+    "skerry/features/browser/traffic.py": "the proxy of a browser, over what the policy allowed",
     "skerry/features/mcp/address_transport.py": "the MCP server that the owner named",
     "skerry/features/memory/checks.py": MODEL,
     "skerry/features/memory/embedding_models.py": MODEL,

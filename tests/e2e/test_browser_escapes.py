@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -22,7 +23,7 @@ from skerry.policy.effect import ToolEffect
 from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import CallGate, assessed, execute
 from tests.support.browsing import FOLDER, READER, TAINTED, Browsing, browsing, page, ref
-from tests.support.mcp import GUEST
+from tests.support.mcp import GUEST, OWNER
 from tests.support.net_lab import PUBLIC, Asked, redirect, reply
 
 pytestmark = pytest.mark.full("Chromium")
@@ -112,6 +113,7 @@ document.getElementById("out").textContent = "over " + log.join("; ");
 </script>"""
 
 
+@pytest.mark.abuse(100)
 async def test_nothing_but_the_proxy_is_reached(tmp_path: Path) -> None:
     pages: dict[str, bytes] = {}
     async with watched() as seen, browsing(tmp_path, {}) as web:
@@ -140,6 +142,7 @@ async def test_the_browser_itself_connects_nowhere(tmp_path: Path) -> None:
         assert set(web.world.resolved) == {"a.example"}
 
 
+@pytest.mark.abuse(100)
 async def test_a_redirect_and_a_link_to_a_private_address_are_refused(tmp_path: Path) -> None:
     pages = {
         "/there": redirect("http://127.0.0.1/secret"),
@@ -281,10 +284,12 @@ async def test_input_in_a_tainted_run_needs_an_approval_and_reading_does_not(
         await refused_after_a_change(web, typing, field)
 
 
-async def refused_after_a_change(web: Browsing, typing: dict[str, object], field: str) -> None:
+async def refused_after_a_change(web: Browsing, typing: dict[str, Any], field: str) -> None:
     """Approves an input, changes the page, and expects that the input is refused."""
     approved = TAINTED.approved(await assessed(web.tool, typing, TAINTED, GATE))
-    tab = web.tool._running(READER.caller).current  # type: ignore[arg-type, union-attr] # it runs
+    browser = web.tool._running(OWNER)
+    tab = browser.current if browser else None
+    assert tab is not None
     await tab.call("Runtime.evaluate", {"expression": "history.pushState({}, '', '/other')"})
     await tab.until(lambda: tab.url.endswith("/other"))
     with pytest.raises(ToolError, match="The page has changed since the decision"):

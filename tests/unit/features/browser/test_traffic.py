@@ -106,6 +106,7 @@ async def test_private_hosts_are_refused_with_the_rule(line: bytes, rule: str) -
         assert world.connections == []
 
 
+@pytest.mark.requirement("ssrf-dns-pinning")
 async def test_a_tunnel_goes_to_the_address_that_was_checked() -> None:
     names = {"turning_example": [[PUBLIC], ["127.0.0.1"]]}
     async with lab(**names) as world, served(world) as traffic:
