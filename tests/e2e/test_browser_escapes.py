@@ -24,7 +24,7 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import CallGate, assessed, execute
 from tests.support.browsing import FOLDER, READER, TAINTED, Browsing, browsing, page, ref
 from tests.support.mcp import GUEST, OWNER
-from tests.support.net_lab import PUBLIC, Asked, redirect, reply
+from tests.support.net_lab import PUBLIC, Answer, Asked, redirect, reply
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -115,10 +115,8 @@ document.getElementById("out").textContent = "over " + log.join("; ");
 
 @pytest.mark.abuse(100)
 async def test_nothing_but_the_proxy_is_reached(tmp_path: Path) -> None:
-    pages: dict[str, bytes] = {}
     async with watched() as seen, browsing(tmp_path, {}) as web:
-        pages["/"] = page(ATTEMPTS % (seen.tcp, seen.udp))
-        web.pages.update(pages)
+        web.pages["/"] = page(ATTEMPTS % (seen.tcp, seen.udp))
         await web.see("open", url="http://a.example/")
         await web.act("wait", text="over", seconds=60)
         text = await web.see("snapshot")
@@ -144,12 +142,12 @@ async def test_the_browser_itself_connects_nowhere(tmp_path: Path) -> None:
 
 @pytest.mark.abuse(100)
 async def test_a_redirect_and_a_link_to_a_private_address_are_refused(tmp_path: Path) -> None:
-    pages = {
+    pages: dict[str, bytes | Answer] = {
         "/there": redirect("http://127.0.0.1/secret"),
         "/named": redirect("http://inner.example/secret"),
         "/": page('<a href="http://127.0.0.1/secret">Link</a>'),
     }
-    async with browsing(tmp_path, {**pages}, {"inner_example": "10.0.0.5"}) as web:
+    async with browsing(tmp_path, pages, {"inner_example": "10.0.0.5"}) as web:
         for address in ("127.0.0.1", "10.0.0.5", "169.254.169.254"):
             await web.world.serve(address, 80, reply(b"secret"))
         refused = {

@@ -27,7 +27,7 @@ FORM = """<h1>Order</h1><a href="/two">Next page</a>
 
 async def test_a_page_is_read_filled_in_and_sent(tmp_path: Path) -> None:
     pages = {"/": page(FORM, "Shop"), "/two": page("<p>Second</p>"), "/sent": page("<p>Thanks</p>")}
-    async with browsing(tmp_path, {**pages}) as web:
+    async with browsing(tmp_path, pages) as web:
         text = await web.see("open", url="http://a.example/")
         assert "'Shop'" in text
         assert '- heading "Order" level=1' in text
@@ -80,7 +80,7 @@ async def test_a_screenshot_is_a_picture_of_the_page(tmp_path: Path) -> None:
 async def test_tabs_are_opened_chosen_and_closed_up_to_the_limit(tmp_path: Path) -> None:
     popups = "<button onclick=\"for (let i = 0; i < 9; i++) window.open('/two')\">Open</button>"
     pages = {"/": page(popups, "One"), "/two": page("<p>2</p>", "Two")}
-    async with browsing(tmp_path, {**pages}, maxTabs=2) as web:
+    async with browsing(tmp_path, pages, maxTabs=2) as web:
         text = await web.see("open", url="http://a.example/")
         answer = await web.act("click", ref=ref(text, "button"))
         with anyio.fail_after(60):
@@ -109,7 +109,7 @@ async def test_messages_and_dialogs_of_a_page_are_listed(tmp_path: Path) -> None
 async def test_a_page_that_hangs_ends_the_call_and_not_the_browser(tmp_path: Path) -> None:
     body = "<button onclick='for (;;) {}'>Hang</button>"
     pages = {"/": page(body), "/two": page("<p>Alive</p>")}
-    async with browsing(tmp_path, {**pages}, timeoutSeconds=3) as web:
+    async with browsing(tmp_path, pages, timeoutSeconds=3) as web:
         text = await web.see("open", url="http://a.example/")
         with pytest.raises(ToolError, match="did not answer within 3 s"):
             await web.act("click", ref=ref(text, "button"))

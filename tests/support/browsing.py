@@ -27,7 +27,6 @@ from tests.support.net_lab import PUBLIC, Answer, Asked, Lab, lab, reply
 FOLDER = RootedFolder(Path(__file__).parent)  # the tool opens no file in it
 READER = ToolContext(FOLDER, caller=OWNER)
 TAINTED = ToolContext(FOLDER, caller=OWNER, taint=frozenset({Origin.WEB}))
-Pages = dict[str, bytes | Answer]
 
 
 class Configured:
@@ -65,7 +64,7 @@ class Browsing:
     world: Lab
     tool: BrowserTool
     configured: Configured
-    pages: Pages
+    pages: dict[str, bytes | Answer]
 
     async def do(self, action: str, **arguments: Any) -> ToolResult:
         """Makes a call as the owner."""
@@ -102,15 +101,16 @@ def page(body: str, title: str = "Page") -> bytes:
 @asynccontextmanager
 async def browsing(
     home: Path,
-    pages: Pages,
+    pages: Mapping[str, bytes | Answer],
     names: Mapping[str, str | list[list[str]]] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Browsing]:
     """Runs a tool whose browser sees `pages` on `a.example`; ends the browser at the end."""
+    shown = dict(pages)
     async with lab(**{"a_example": PUBLIC, **(names or {})}) as world:
 
         async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
-            content = pages.get(asked.path.partition("?")[0], b"")
+            content = shown.get(asked.path.partition("?")[0], b"")
             if isinstance(content, bytes):
                 content = reply(content, content_type="text/html", connection="close")
             await content(stream, asked)
@@ -129,7 +129,7 @@ async def browsing(
             tool = BrowserTool(
                 configured.host, lambda rules: CheckedConnect(rules, world.resolve, world.dial)
             )
-            yield Browsing(world, tool, configured, pages)
+            yield Browsing(world, tool, configured, shown)
             tasks.cancel_scope.cancel()
 
 

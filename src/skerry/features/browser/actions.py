@@ -34,7 +34,7 @@ _POLL_SECONDS: Final = 0.2
 _TEXT: Final = "(document.body ? document.body.innerText : '').includes({})"
 
 
-class Limits(Struct, frozen=True):
+class CallLimits(Struct, frozen=True):
     """Limits of a call, from the configuration."""
 
     seconds: float
@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True):
 class Actions:
     """Makes one call on a browser."""
 
-    def __init__(self, browser: Browser, limits: Limits) -> None:
+    def __init__(self, browser: Browser, limits: CallLimits) -> None:
         self._browser = browser
         self._limits = limits
 

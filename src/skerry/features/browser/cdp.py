@@ -153,5 +153,6 @@ class Cdp:
             pending.message = message
             pending.answered.set()
 
+
 def _ignore(_: str, __: str, ___: dict[str, Any]) -> None:
     """Ignores an event."""

@@ -18,8 +18,7 @@ class BrowserConfig(Section):
     no_sandbox: bool = False
     """Starts Chromium without its own sandbox, which it needs as root and in some containers."""
     profile: Literal["ephemeral", "kept"] = "ephemeral"
-    """Whether cookies and logins are removed at the end of the browser, or kept for its next
-    start."""
+    """Removes cookies and logins at the end of the browser, or keeps them for its next start."""
     max_tabs: int = Field(default=8, ge=1, le=32)
     """Maximum number of open tabs of an agent."""
     idle_minutes: float = Field(default=10.0, ge=0.01, le=1440)

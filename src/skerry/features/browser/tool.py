@@ -72,7 +72,7 @@ class BrowserTool:
             return False
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
-        """Returns what the input would be; an approval is bound to the page and the element.
+        """Returns the decision on a call; an approval is bound to the page and the element.
 
         Raises:
             ToolError: the page or the element does not exist.
@@ -128,7 +128,7 @@ class BrowserTool:
 
     async def _call(self, params: "BrowserParams", context: ToolContext) -> ToolResult:
         settings, caller = self._settings, _caller(context)
-        limits = actions.Limits(settings.timeout_seconds, settings.snapshot_max_chars)
+        limits = actions.CallLimits(settings.timeout_seconds, settings.snapshot_max_chars)
         try:
             async with self._all.used(caller.key.agent) as browser, browser.lock:
                 with anyio.fail_after(max(settings.timeout_seconds, params.seconds + 1)):
