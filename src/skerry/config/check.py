@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from skerry.config.agents import AgentConfig, AgentDefaults
 from skerry.config.base import OpenSection, Section, kind_of
 from skerry.config.root import Config
+from skerry.config.skill_settings import SkillEntryConfig
 from skerry.config.tools import ToolsScope
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
@@ -27,6 +28,15 @@ UNSUPPORTED: Final[Mapping[type, frozenset[str]]] = {
     AgentConfig: frozenset({"sandbox"}),
 }
 """Unsupported keys that restrict access: to ignore them would give access."""
+
+NO_VARIABLES: Final = (
+    "Skills bring no environment variables: let the program read its key from its own login or from"
+    " a file."
+)
+UNREAD: Final[Mapping[type, Mapping[str, str]]] = {
+    SkillEntryConfig: dict.fromkeys(("apiKey", "env"), NO_VARIABLES),
+}
+"""Keys of OpenClaw without an effect here, each with the remedy that its warning has."""
 
 UNKNOWN_KEY: Final = "unknown key."
 NO_EFFECT: Final = "unknown to this version; it has no effect."
@@ -116,7 +126,7 @@ def _unknown_key(section: type[Section], key: str, key_path: str) -> tuple[bool,
     strict = not issubclass(section, OpenSection)
     if strict or (near and (near[0] in guarded or _is_strict(section, near[0]))):
         return True, ConfigIssue(key_path, UNKNOWN_KEY, hint or "Remove it.")
-    return False, ConfigIssue(key_path, NO_EFFECT, hint)
+    return False, ConfigIssue(key_path, NO_EFFECT, UNREAD.get(section, {}).get(key, hint))
 
 
 def _is_strict(section: type[Section], key: str) -> bool:

@@ -235,3 +235,13 @@ def test_the_chat_of_the_owner_is_a_channel_and_a_person() -> None:
 )
 def test_a_message_names_the_kinds_of_json(tree: dict[str, Any], path: str, message: str) -> None:
     assert errors(tree)[path].message == message
+
+
+@pytest.mark.parametrize("key", ["apiKey", "env"])
+def test_variables_of_a_skill_are_warned_about_with_the_way_that_works(key: str) -> None:
+    _, (warning,) = checked({"skills": {"entries": {"x": {key: "v"}}}})
+    assert (warning.path, warning.message) == (
+        f"skills.entries.x.{key}",
+        "unknown to this version; it has no effect.",
+    )
+    assert "its own login or from a file" in warning.remedy
