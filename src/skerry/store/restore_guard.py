@@ -7,7 +7,7 @@ files are kept too, because a restore does not change the workspaces.
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,13 @@ DECISIONS: Final = ("approval", "allowlist", "audit")
 """Tables of decisions, which are never restored: a removed pattern stays removed, and an executed
 call is not executed again. If they are unreadable, the audit log of the backup is kept, and the
 others are emptied."""
+SENDERS: Final = "paired_sender"
+"""Table of the owner's decisions about senders of platforms, which is never restored: a sender who
+was rejected or removed since the backup stays outside. If it is unreadable, only the rejections of
+the backup are kept."""
+WAITING: Final = ("pairing_request", "held_message")
+"""Tables of what waits now: codes of senders, and messages that wait for more of the same sender.
+The rows of a backup were decided or answered since. Unreadable codes are emptied."""
 NUMBERS: Final = "spoken_to"
 """Table with the last number of a message, which must not go back: the cursors of plugins are in
 databases of their own, and a plugin would pass over all messages up to its cursor."""
@@ -54,6 +61,8 @@ class KeptDevices:
     """Number of paired devices of the backup that must pair again."""
     is_known: bool
     """True when the devices of the replaced database could be read."""
+    senders_dropped: int = 0
+    """Number of approved senders of the backup that are not approved any more."""
 
 
 def keep(replaced: Path, restored: Path) -> KeptDevices:
@@ -66,6 +75,8 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
     records = {name: _rows(replaced, (name,)) for name in kept}  # an older version may lack one
     decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
     numbers = _rows(replaced, (NUMBERS,))
+    senders = _rows(replaced, (SENDERS,))
+    waiting = {name: _rows(replaced, (name,)) for name in WAITING}
     with closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
@@ -79,10 +90,13 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
                 _replace(connection, name, decisions[name])
         for name in kept:
             _merge(connection, name, records[name])
+        approved = _approved(connection)
+        _keep_senders(connection, senders, waiting)
         _keep_numbers(connection, numbers)
         after = _paired(connection)
         connection.execute("COMMIT")
-    return KeptDevices(len(after), len(before - after), rows is not None)
+        dropped = len(approved - _approved(connection))
+    return KeptDevices(len(after), len(before - after), rows is not None, dropped)
 
 
 def _replace(
@@ -107,6 +121,21 @@ def _merge(
     if stored:
         insert = f'INSERT OR REPLACE INTO "{name}" ({listed}) VALUES ({marks})'  # noqa: S608 - columns of the schema
         connection.executemany(insert, stored)
+
+
+def _keep_senders(
+    connection: sqlite3.Connection,
+    senders: dict[str, tuple[tuple[str, ...], list[Any]]] | None,
+    waiting: Mapping[str, dict[str, tuple[tuple[str, ...], list[Any]]] | None],
+) -> None:
+    """Replaces the decisions about senders, and what waits, with those of the replaced database."""
+    if senders is None:
+        connection.execute(f"DELETE FROM {SENDERS} WHERE rejected = FALSE")  # noqa: S608 - constant
+    else:
+        _replace(connection, SENDERS, senders)
+    for name, rows in waiting.items():
+        if rows is not None or name == WAITING[0]:
+            _replace(connection, name, rows)
 
 
 def _keep_numbers(
@@ -186,6 +215,11 @@ def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], 
     except sqlite3.Error:
         return None
     return tables
+
+
+def _approved(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    sql = f"SELECT channel, account, sender_id FROM {SENDERS} WHERE rejected = FALSE"  # noqa: S608 - constant
+    return set(connection.execute(sql))
 
 
 def _paired(connection: sqlite3.Connection) -> set[str]:

@@ -200,6 +200,7 @@ def _tell(restored: Restored) -> None:
     before = f" (before: {was.sessions}, {was.entries})" if was else ""
     show(f"Sessions, messages: {restored.after.sessions}, {restored.after.entries}{before}.")
     _tell_devices(restored.devices)
+    _tell_senders(restored.devices.senders_dropped)
     if restored.tables:
         rows = sum(table_row.salvaged for table_row in restored.tables)
         show(f"{rows} rows of the damaged database were salvaged.")
@@ -235,6 +236,14 @@ def _tell_devices(devices: KeptDevices) -> None:
             show(f"{dropped} devices of the backup were revoked or removed since: still excluded.")
     elif dropped:
         show(f"{dropped} devices must pair again, because later revocations are unknown.")
+
+
+def _tell_senders(dropped: int) -> None:
+    if dropped:
+        notice(
+            f"{dropped} approved senders of chat platforms are not approved any more: they were"
+            " removed or rejected since, or that is unknown. They can pair again."
+        )
 
 
 def _progress(label: str) -> Callable[[int, int], None]:
