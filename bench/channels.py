@@ -60,14 +60,14 @@ async def message() -> None:
                 await server.wait_for(1)
                 await settled(running)
                 turns, messages = [], []
-                for place in range(ROUNDS):
+                for position in range(ROUNDS):
                     before = running.tree.cpu()
-                    await client.turns(MESSAGES, [f"plain-{place}"])
+                    await client.turns(MESSAGES, [f"plain-{position}"])
                     turns.append((running.tree.cpu() - before) / MESSAGES * 1e3)
                     before = running.tree.cpu()
                     for number in range(MESSAGES):
-                        server.say("hello", user=100 + place)
-                        await server.wait_for(number + 1, chat=100 + place)
+                        server.say("hello", user=100 + position)
+                        await server.wait_for(number + 1, chat=100 + position)
                     messages.append((running.tree.cpu() - before) / MESSAGES * 1e3)
     beyond = [whole - turn for whole, turn in zip(messages, turns, strict=True)]
     figure(

@@ -69,9 +69,9 @@ async def main() -> None:
                 tasks.start_soon(drain, old)
                 await client.turns(50, ["warm"])
                 await settled(running)
-                for place in range(ROUNDS):
+                for number in range(ROUNDS):
                     before = running.tree.cpu()
-                    await client.turns(TURNS, [f"full-{place}"])
+                    await client.turns(TURNS, [f"full-{number}"])
                     cost.append((running.tree.cpu() - before) / TURNS * 1e3)
                 old.socket.transport.abort()
     figure(

@@ -43,12 +43,12 @@ async def main() -> None:
                     rounds[number].append(Round(wall / turns, *used))
     for number in SESSIONS:
         costs = rounds[number]
-        rate = statistics.median(1 / one.wall for one in costs)
+        rate = statistics.median(1 / cost.wall for cost in costs)
         used = [
-            statistics.median(getattr(one, name) / one.wall for one in costs)
+            statistics.median(getattr(cost, name) / cost.wall for cost in costs)
             for name in ("gateway", "stub", "driver")
         ]
-        cost = statistics.median(one.gateway for one in costs) * 1e3
+        cost = statistics.median(cost.gateway for cost in costs) * 1e3
         figure(
             f"turns/s at {number} session{'s' if number > 1 else ''}",
             BUDGETS.get(number, ""),

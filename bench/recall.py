@@ -92,7 +92,7 @@ def formatted(found: tuple[float, float, float]) -> str:
 def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
     database = sqlite3.connect(folder / "fts.sqlite")
     database.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61')")
-    database.executemany("INSERT INTO t VALUES (?)", ((one,) for one in passages))
+    database.executemany("INSERT INTO t VALUES (?)", ((passage,) for passage in passages))
     database.commit()
     return database
 
@@ -139,12 +139,12 @@ def index(size: int, folder: Path) -> None:
 def search(size: int, folder: Path) -> None:
     """Searches the index by words, by vectors, and by both."""
     asked = questions(QUERIES, vocabulary())
-    rows, wanted = vectors(size)
+    rows, expected = vectors(size)
     words = Words()
     begin = time.process_time()
     collection = Collection(folder / "index")
     terms = [dict.fromkeys(words.content(one), 1.0) for one in asked]
-    rank(collection.scores(terms[0], wanted[0]), BEST, 10, RankOptions())
+    rank(collection.scores(terms[0], expected[0]), BEST, 10, RankOptions())
     figure(
         f"first question, {size} passages, CPU ms",
         "",
@@ -152,10 +152,10 @@ def search(size: int, folder: Path) -> None:
         "opens the files",
     )
     text = cost(lambda at: collection.scores(dict.fromkeys(words.content(asked[at]), 1.0)))
-    near = cost(lambda at: collection.scores({}, wanted[at]))
+    near = cost(lambda at: collection.scores({}, expected[at]))
     both = cost(
         lambda at: rank(
-            collection.scores(dict.fromkeys(words.content(asked[at]), 1.0), wanted[at]),
+            collection.scores(dict.fromkeys(words.content(asked[at]), 1.0), expected[at]),
             BEST,
             10,
             RankOptions(),
@@ -166,7 +166,7 @@ def search(size: int, folder: Path) -> None:
     joined = [" OR ".join(one.split()) for one in asked]
     peer = cost(lambda at: database.execute(query, (joined[at],)).fetchall())
     database.close()
-    full = cost(lambda at: np.argpartition(-(rows @ wanted[at]), 10)[:10])
+    full = cost(lambda at: np.argpartition(-(rows @ expected[at]), 10)[:10])
     name = f"{size} passages, CPU ms p50"
     figure(f"words, {name}", "<= 15", f"{text[0]:.2f}", f"{formatted(text)}; FTS5 {peer[0]:.2f}")
     figure(
@@ -174,7 +174,7 @@ def search(size: int, folder: Path) -> None:
     )
     figure(f"both, ranked, {name}", BUDGETS[size], f"{both[0]:.2f}", formatted(both))
     hits = 0
-    for question in wanted:
+    for question in expected:
         scores = collection.scores({}, question)
         assert scores.vector is not None
         found = set(scores.id[np.argsort(-scores.vector)[:10]].tolist())
@@ -188,9 +188,9 @@ def memory(size: int, folder: Path) -> None:
     words = Words()
     before = resident("VmRSS")
     collection = Collection(folder / "index")
-    for question, wanted in asked:
+    for question, expected in asked:
         terms = dict.fromkeys(words.content(question), 1.0)
-        rank(collection.scores(terms, wanted), BEST, 10, RankOptions())
+        rank(collection.scores(terms, expected), BEST, 10, RankOptions())
     after = resident("VmRSS")
     figure(
         f"memory that {size} passages add, MB",

@@ -62,8 +62,8 @@ def own() -> list[tuple[str, int, float]]:
 
     def plant(text: str, where: Sequence[str]) -> str:
         inside = choose.choice(where).split("\n")
-        place = choose.choice([0, len(inside), choose.randrange(len(inside) + 1)])
-        return "\n".join([*inside[:place], text, *inside[place:]])
+        position = choose.choice([0, len(inside), choose.randrange(len(inside) + 1)])
+        return "\n".join([*inside[:position], text, *inside[position:]])
 
     documents, technical = blocks("documents.txt"), blocks("technical.txt")
     rows = [(text, 1, 1.0) for text in attacks]
@@ -102,8 +102,10 @@ def technical() -> list[tuple[str, int, float]]:
     rows = [(part, 0, 1.0) for part in parts]
     for _ in parts:
         inside = choose.choice(parts).split("\n")
-        place = choose.randrange(len(inside) + 1)
-        rows.append(("\n".join([*inside[:place], choose.choice(attacks), *inside[place:]]), 1, 0.3))
+        position = choose.randrange(len(inside) + 1)
+        rows.append(
+            ("\n".join([*inside[:position], choose.choice(attacks), *inside[position:]]), 1, 0.3)
+        )
     return rows
 
 

@@ -50,7 +50,7 @@ def test_a_case_has_tests_or_a_reason_and_says_what_it_is(
         assert case.keys() <= KEYS, number
         assert bool(case.get("tests")) != bool(case.get("reason")), number
         texts = [case["what"], *(case[one] for one in ("reason", "left") if one in case)]
-        assert all(isinstance(one, str) and one.strip() for one in texts), number
+        assert all(isinstance(text, str) and text.strip() for text in texts), number
         assert case["what"].endswith("."), number
         assert "left" not in case or "tests" in case, f"{number}: the reason says it all"
 

@@ -279,7 +279,7 @@ class Finder(ast.NodeVisitor):
 
     def _block(self, node: ast.With | ast.AsyncWith) -> None:
         calls = [item.context_expr for item in node.items]
-        limits = sum(isinstance(one, ast.Call) and _name(one) in LIMITS for one in calls)
+        limits = sum(isinstance(call, ast.Call) and _name(call) in LIMITS for call in calls)
         self._limits += limits
         self.generic_visit(node)
         self._limits -= limits
@@ -294,7 +294,7 @@ class Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         runs = ast.unparse(node.func) in {"subprocess.run", "urlopen", "urllib.request.urlopen"}
-        if runs and "timeout" not in {one.arg for one in node.keywords}:
+        if runs and "timeout" not in {keyword.arg for keyword in node.keywords}:
             self.found.add(".".join(self._names))
         self.generic_visit(node)
 
@@ -346,12 +346,12 @@ def test_the_guide_tells_the_deadline(what: str) -> None:
 def _impatient(code: str) -> list[str]:
     """Returns the limits of a test that a busy machine may not keep."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    limits = [(one, one.args[0]) for one in calls if _name(one) == "fail_after" and one.args]
+    limits = [(call, call.args[0]) for call in calls if _name(call) == "fail_after" and call.args]
     limits += [
-        (one, word.value)
-        for one in calls
-        if ast.unparse(one.func) in {"subprocess.run", "pytest.mark.timeout"}
-        for word in [*one.keywords, *(ast.keyword("timeout", given) for given in one.args)]
+        (call, word.value)
+        for call in calls
+        if ast.unparse(call.func) in {"subprocess.run", "pytest.mark.timeout"}
+        for word in [*call.keywords, *(ast.keyword("timeout", arg) for arg in call.args)]
         if word.arg == "timeout"
     ]
     return [

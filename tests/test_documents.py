@@ -53,7 +53,7 @@ def test_the_guide_names_every_variable_of_the_environment() -> None:
 
 def commands(parser: ArgumentParser, name: str = "") -> Iterator[tuple[str, set[str]]]:
     """Yields each command that has none beneath it, with its long options."""
-    groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
+    groups = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
     for group in groups:
         for word, below in group.choices.items():
             yield from commands(below, f"{name} {word}".strip())

@@ -87,7 +87,7 @@ def test_a_configuration_in_the_guide_is_valid(block: Block, tmp_path: Path) -> 
     names += re.findall(r'source: "env", id: "(\w+)"', block.text)
     environ = {"HOME": str(tmp_path)} | dict.fromkeys(names, "value")
     loaded = checked(source.read(path), environ, tmp_path)
-    assert [str(one) for one in loaded.warnings] == []
+    assert [str(warning) for warning in loaded.warnings] == []
 
 
 @pytest.mark.parametrize("block", of("json5"), ids=name)
@@ -121,7 +121,7 @@ BARE = re.compile(r"(?<![\w\"'/])[A-Za-z_]\w*(?=: )")
 
 
 @pytest.mark.parametrize(
-    "page", sorted({one.page for one in of("json5")}), ids=lambda one: one.stem
+    "page", sorted({block.page for block in of("json5")}), ids=lambda one: one.stem
 )
 def test_config_set_changes_nothing_else_in_the_examples_of_a_guide(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +129,7 @@ def test_config_set_changes_nothing_else_in_the_examples_of_a_guide(
     path = tmp_path / "skerry.json"
     monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path))
     monkeypatch.setenv("SKERRY_GATEWAY_PORT", "1")
-    for block in (one for one in of("json5") if one.page == page):
+    for block in (block for block in of("json5") if block.page == page):
         for known in re.findall(r"(?<!\$)\$\{(\w+)\}", block.text):
             monkeypatch.setenv(known, "value")
         for known in re.findall(r'source: "env", id: "(\w+)"', block.text):
@@ -158,11 +158,15 @@ def test_a_file_of_models_in_the_guide_is_read(block: Block) -> None:
 def test_a_request_in_the_guide_is_one(block: Block) -> None:
     frame = parse(block.text)
     assert isinstance(frame, RequestFrame)
-    methods = {one.name: one.params for one in MethodTable().methods} | {"connect": ConnectParams}
+    methods = {method.name: method.params for method in MethodTable().methods} | {
+        "connect": ConnectParams
+    }
     methods[frame.method].model_validate_json(bytes(frame.params))
 
 
-@pytest.mark.parametrize("page", sorted({one.page for one in of("sh")}), ids=lambda one: one.stem)
+@pytest.mark.parametrize(
+    "page", sorted({block.page for block in of("sh")}), ids=lambda one: one.stem
+)
 async def test_the_commands_of_a_page_work_one_after_another(page: Path, tmp_path: Path) -> None:
     home = tmp_path / ".skerry"
     async with (
@@ -199,11 +203,11 @@ async def _run(text: str, folder: Path, programs: Path) -> None:
     }
     work = folder / "work"
     with anyio.fail_after(SHELL_SECONDS):
-        done = await anyio.run_process(
+        completed = await anyio.run_process(
             ["bash", "-euo", "pipefail", "-c", text], check=False, env=environ, cwd=work
         )
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0, f"{text}\n{said}"
+    said = (completed.stdout + completed.stderr).decode()
+    assert completed.returncode == 0, f"{text}\n{said}"
 
 
 def test_the_examples_are_many_enough_to_be_found() -> None:

@@ -20,14 +20,14 @@ GOOD = {
 
 def wrong(entries: list[dict[str, Any]]) -> list[str]:
     """Returns what is wrong with a list; nothing when it is whole."""
-    names = [str(one.get("test")) for one in entries]
-    texts = [one.get(key) for one in entries for key in ("said", "seed")]
+    names = [str(entry.get("test")) for entry in entries]
+    texts = [entry.get(key) for entry in entries for key in ("said", "seed")]
     checks = {
-        "another key, or one is missing": any(one.keys() != KEYS for one in entries),
-        "no date": not all(isinstance(one.get("date"), dt.date) for one in entries),
-        "an empty text": not all(isinstance(one, str) and one.strip() for one in texts),
-        "a test that there is not": bool(missing(one.partition("[")[0] for one in names)),
-        "a test that gets no second try": any(one.startswith(FINAL) for one in names),
+        "another key, or one is missing": any(entry.keys() != KEYS for entry in entries),
+        "no date": not all(isinstance(entry.get("date"), dt.date) for entry in entries),
+        "an empty text": not all(isinstance(text, str) and text.strip() for text in texts),
+        "a test that there is not": bool(missing(name.partition("[")[0] for name in names)),
+        "a test that gets no second try": any(name.startswith(FINAL) for name in names),
     }
     return [name for name, found in checks.items() if found]
 

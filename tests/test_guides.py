@@ -5,7 +5,9 @@ import re
 from scripts.requirements import ROOT
 from skerry.app.maintenance import FIRST_SECONDS
 
-GUIDES = {one.name: one.read_text(encoding="utf-8") for one in (ROOT / "docs/guide").glob("*.md")}
+GUIDES = {
+    path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs/guide").glob("*.md")
+}
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -51,10 +53,10 @@ def test_the_first_page_says_how_to_get_test_and_install_it() -> None:
 
 
 def test_what_an_installation_takes_is_told_by_its_size() -> None:
-    told = re.search(r"together about (\d+) MB on disk", GUIDES["getting-started.md"])
-    assert told
+    match = re.search(r"together about (\d+) MB on disk", GUIDES["getting-started.md"])
+    assert match
     assert (
-        400 <= int(told[1]) <= 500
+        400 <= int(match[1]) <= 500
     )  # 451 were measured; each lock of other versions may change it
 
 

@@ -75,7 +75,7 @@ def example(name: str) -> Hooks:
     module.register(api)
     for hook, handler in sealed(api).handlers:
         hooks.points[hook].add(handler)
-    assert [one.name for one in hooks.points.values() if one.handlers] == [name]
+    assert [point.name for point in hooks.points.values() if point.handlers] == [name]
     return hooks
 
 
@@ -100,7 +100,7 @@ async def test_the_example_of_before_model_resolve_runs() -> None:
 async def test_the_example_of_agent_bootstrap_runs() -> None:
     async with example("agent_bootstrap") as hooks:
         draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=CONTEXT, files=()))
-    assert [one.name for one in draft.files] == ["HOUSE.md"]
+    assert [file.name for file in draft.files] == ["HOUSE.md"]
 
 
 async def test_the_example_of_before_prompt_build_runs() -> None:
@@ -289,8 +289,8 @@ async def test_the_example_of_an_observer_runs(name: str, caplog: pytest.LogCapt
     payload, line = WATCHED[name]
     async with example(name) as hooks:
         point = {
-            one.name: one
-            for one in (
+            observe.name: observe
+            for observe in (
                 hooks.command,
                 hooks.gateway_start,
                 hooks.before_compaction,

@@ -15,8 +15,8 @@ PATCHES = patches()
 def proved() -> set[str]:
     """Returns what a patch may be of: findings of the reviews, promises, rules."""
     table = tomllib.loads((ROOT / "tests" / "reviews.toml").read_text(encoding="utf-8"))
-    findings = {f"{review}.{one}" for review, ids in table["whole"].items() for one in ids}
-    return findings | {"promises"} | {f"rules.{one}" for one in rules()}
+    findings = {f"{review}.{id_}" for review, ids in table["whole"].items() for id_ in ids}
+    return findings | {"promises"} | {f"rules.{rule}" for rule in rules()}
 
 
 def test_what_each_spoils_stands_there_once() -> None:
@@ -35,45 +35,47 @@ def test_no_patch_uses_a_name_that_its_file_lacks(tmp_path: Path) -> None:
             (tmp_path / f"patch{number}.py").write_text(spoiled, encoding="utf-8")
     assert len(list(tmp_path.iterdir())) > len(PATCHES) // 2
     check = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*check, "--output-format", "concise", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("patch")]
+    lines = [line for line in completed.stdout.splitlines() if line.startswith("patch")]
     wrong = {
         PATCHES[int(line.partition(".")[0].removeprefix("patch"))].name: line for line in lines
     }
     assert wrong == {}
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_every_test_that_is_named_exists() -> None:
     assert PATCHES
-    assert missing(test for one in PATCHES for test in one.tests) == set()
-    assert [one.name for one in PATCHES if not one.tests] == []
+    assert missing(test for patch in PATCHES for test in patch.tests) == set()
+    assert [patch.name for patch in PATCHES if not patch.tests] == []
 
 
 def test_each_has_a_name_of_its_own_and_is_small() -> None:
-    assert len({one.name for one in PATCHES}) == len(PATCHES)
-    lines = {one.name: max(one.find.count("\n"), one.put.count("\n")) for one in PATCHES}
+    assert len({patch.name for patch in PATCHES}) == len(PATCHES)
+    lines = {patch.name: max(patch.find.count("\n"), patch.put.count("\n")) for patch in PATCHES}
     assert {name: count for name, count in lines.items() if count > 3} == {}
 
 
 def test_what_it_is_of_is_known() -> None:
     known = proved()
-    assert {one.name: one.of for one in PATCHES if not one.of or set(one.of) - known} == {}
+    assert {
+        patch.name: patch.of for patch in PATCHES if not patch.of or set(patch.of) - known
+    } == {}
 
 
 def test_a_patch_of_a_rule_is_for_the_tests_of_the_rule() -> None:
-    proofs = {f"rules.{name}": set(one.get("tests", ())) for name, one in rules().items()}
+    proofs = {f"rules.{name}": set(row.get("tests", ())) for name, row in rules().items()}
     apart = [
-        (one.name, of)
-        for one in PATCHES
-        for of in one.of
-        if of in proofs and not proofs[of] & set(one.tests)
+        (patch.name, of)
+        for patch in PATCHES
+        for of in patch.of
+        if of in proofs and not proofs[of] & set(patch.tests)
     ]
     assert apart == [], "mark a test of the patch with the rule"
 

@@ -30,8 +30,12 @@ COMPLAINTS = (
 def names_in(path: str) -> set[str]:
     """Returns the names of a file's test functions."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    found = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {one.name for one in found if one.name.startswith("test_")}
+    function_defs = [
+        one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return {
+        function_def.name for function_def in function_defs if function_def.name.startswith("test_")
+    }
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED)
@@ -53,7 +57,7 @@ ITSELF = {
 
 
 def test_what_a_row_was_tried_with_is_tried_again() -> None:
-    patched = {test for one in patches() if "promises" in one.of for test in one.tests}
+    patched = {test for patch in patches() if "promises" in patch.of for test in patch.tests}
     assert patched
     lost = []
     for row in ROWS:
@@ -70,7 +74,7 @@ def test_a_companion_that_a_row_names_is_in_the_same_file() -> None:
 
 
 def test_the_long_session_says_what_is_scripted_in_it() -> None:
-    (row,) = [one for one in ROWS if "test_long_session" in one[2]]
+    (row,) = [row for row in ROWS if "test_long_session" in row[2]]
     for words in ("`session_search` alone", "scripted model", "without notes"):
         assert words in row[1]
     test = (ROOT / "tests/e2e/test_long_session.py").read_text(encoding="utf-8")

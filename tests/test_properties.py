@@ -14,7 +14,7 @@ FILES = sorted((ROOT / "tests/property").glob("test_*.py"))
 def own_settings(tree: ast.Module) -> list[int]:
     """Returns the lines on which a function makes settings of its own; a decorator is not in it."""
     functions = [
-        one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return [
         call.lineno

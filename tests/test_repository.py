@@ -134,7 +134,7 @@ def test_no_file_is_large() -> None:
 def test_the_links_of_documents_lead_somewhere() -> None:
     found = {path: LINK.findall(path.read_text(encoding="utf-8")) for path in DOCUMENTS}
     gone = {
-        name(path): [one for one in targets if not (path.parent / one).exists()]
+        name(path): [target for target in targets if not (path.parent / target).exists()]
         for path, targets in found.items()
     }
     assert any(found.values())
@@ -166,7 +166,7 @@ def test_the_node_packages_are_pinned_and_name_no_host() -> None:
 
 def test_changelog_fragments_have_a_known_type() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
-        types = {one["directory"] for one in tomllib.load(file)["tool"]["towncrier"]["type"]}
+        types = {row["directory"] for row in tomllib.load(file)["tool"]["towncrier"]["type"]}
     fragments = [path.name for path in tracked("changelog.d/*.md") if path.name != "README.md"]
     shape = re.compile(r"(\d+|\+[a-z0-9-]+)\.(" + "|".join(sorted(types)) + r")\.md")
-    assert [one for one in fragments if not shape.fullmatch(one)] == []
+    assert [fragment for fragment in fragments if not shape.fullmatch(fragment)] == []

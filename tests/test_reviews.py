@@ -28,7 +28,7 @@ Entry = dict[str, Any]
 def read(text: str) -> tuple[list[str], dict[str, Entry]]:
     """Returns the ids that there must be, and the entries by id (`review.finding`)."""
     table = tomllib.loads(text)
-    whole = [f"{review}.{one}" for review, ids in table.pop("whole").items() for one in ids]
+    whole = [f"{review}.{id_}" for review, ids in table.pop("whole").items() for id_ in ids]
     return whole, {f"{review}.{one}": e for review, ids in table.items() for one, e in ids.items()}
 
 
@@ -39,7 +39,7 @@ def faults(entry: Entry) -> list[str]:
     checks = {
         "a key that there is not": not entry.keys() <= KEYS,
         "no kind": entry.get("kind") not in KINDS,
-        "an empty text": not all(isinstance(one, str) and one.strip() for one in texts),
+        "an empty text": not all(isinstance(text, str) and text.strip() for text in texts),
         "a title without an end": not str(entry.get("title")).endswith("."),
         "an empty list": tests == [] and "tests" in entry,
         "neither tests nor a reason": not tests and "reason" not in entry,
@@ -69,16 +69,16 @@ def test_every_finding_is_there_once_and_in_order(
 def test_a_finding_has_tests_or_a_reason_and_says_what_it_is(
     table: tuple[list[str], dict[str, Entry]],
 ) -> None:
-    assert {name: wrong for name, one in table[1].items() if (wrong := faults(one))} == {}
+    assert {name: wrong for name, row in table[1].items() if (wrong := faults(row))} == {}
 
 
 def test_every_test_that_is_named_exists(table: tuple[list[str], dict[str, Entry]]) -> None:
-    assert missing(test for one in table[1].values() for test in one.get("tests", [])) == set()
+    assert missing(test for row in table[1].values() for test in row.get("tests", [])) == set()
 
 
 def test_what_was_made_again_is_kept_as_a_patch(table: tuple[list[str], dict[str, Entry]]) -> None:
-    notes = {name: one.get("failed_before", "") for name, one in table[1].items()}
-    kept = {of for one in patches() for of in one.of}
+    notes = {name: row.get("failed_before", "") for name, row in table[1].items()}
+    kept = {of for patch in patches() for of in patch.of}
     made = {name for name, note in notes.items() if FOLDER.as_posix() in note}
     assert made
     assert made - kept == set()

@@ -13,14 +13,16 @@ SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skipif", "pytest.mar
 
 def told(call: ast.Call) -> str:
     """Returns the reason that a skip names, with the names of what is filled in."""
-    reason = next((one.value for one in call.keywords if one.arg == "reason"), None)
+    reason = next((keyword.value for keyword in call.keywords if keyword.arg == "reason"), None)
     match reason or (call.args[0] if call.args else None):
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
             return "".join(
-                str(one.value) if isinstance(one, ast.Constant) else ast.unparse(one).strip("f'\"")
-                for one in parts
+                str(part.value)
+                if isinstance(part, ast.Constant)
+                else ast.unparse(part).strip("f'\"")
+                for part in parts
             )
         case _:
             return f"line {call.lineno}: no reason"
@@ -35,15 +37,15 @@ def skips(text: str) -> Iterator[str]:
 
 
 def test_every_skip_is_listed_and_every_listed_one_is_there() -> None:
-    files = [one for one in (ROOT / "tests").rglob("*.py") if "node_modules" not in one.parts]
+    files = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
     found = {
         reason
         for path in files
         if path.name != "conftest.py" and path != Path(__file__)
         for reason in skips(path.read_text(encoding="utf-8"))
     }
-    assert found == {one["reason"] for one in LIST}
-    assert all(one["why"].endswith(".") for one in LIST)
+    assert found == {row["reason"] for row in LIST}
+    assert all(row["why"].endswith(".") for row in LIST)
 
 
 def test_a_skip_without_a_reason_is_found() -> None:

@@ -34,7 +34,9 @@ def test_sql_stands_in_the_store_or_in_the_tables_of_a_feature() -> None:
     found = {
         file
         for file in files()
-        if any(SQL.match(text_of(one)) for one in literals((ROOT / file).read_text("utf-8")))
+        if any(
+            SQL.match(text_of(literal)) for literal in literals((ROOT / file).read_text("utf-8"))
+        )
     }
     elsewhere = {one for one in found if not one.startswith("store/") and not TABLES.fullmatch(one)}
     assert elsewhere == set(OTHERS)
@@ -63,5 +65,7 @@ def test_sqlite_takes_every_statement_as_the_tables_are(tmp_path: Path) -> None:
     assert len(found) > 200
     with closing(sqlite.connect(path)) as connection:
         migrate(connection, path)
-        for one in found:
-            connection.execute(f"EXPLAIN {one.sql}", (None,) * one.sql.count("?")).fetchall()
+        for statement in found:
+            connection.execute(
+                f"EXPLAIN {statement.sql}", (None,) * statement.sql.count("?")
+            ).fetchall()

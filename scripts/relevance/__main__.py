@@ -65,7 +65,8 @@ def made() -> Calibration:
     groups = sections(TEXTS)
     statements = groups["statements"]
     spoken = [
-        f"{NAMES[place % len(NAMES)]}: {text}" for place, text in enumerate(statements[:SPOKEN])
+        f"{NAMES[position % len(NAMES)]}: {text}"
+        for position, text in enumerate(statements[:SPOKEN])
     ]
     return calibrated_from(embedded([*statements, *spoken]), embedded(groups["questions"]))
 
@@ -147,11 +148,11 @@ def measured(store: Store, calibration: Calibration) -> tuple[list[float], int, 
     memories = calibration.vectors(embedded(store.texts))
     found: list[float] = []
     missed = 0
-    for vector, (_, wanted) in zip(
+    for vector, (_, expected) in zip(
         calibration.vectors(embedded([text for text, _ in fitting])), fitting, strict=True
     ):
         cosines = memories @ vector
-        best = [at for at in np.argsort(-cosines)[:LIMIT] if store.ids[at] in wanted]
+        best = [at for at in np.argsort(-cosines)[:LIMIT] if store.ids[at] in expected]
         missed += not best
         found += [relevance(float(cosines[at])) for at in best[:1]]
     others = calibration.vectors(embedded(foreign))
@@ -163,8 +164,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--make", action="store_true")
-    asked = parser.parse_args()
-    if asked.make:
+    namespace = parser.parse_args()
+    if namespace.make:
         print(save(made(), f"local/{MODEL}"))
         calibration_of.cache_clear()
     calibration = calibration_of(f"local/{MODEL}")
@@ -172,9 +173,9 @@ def main() -> None:
         return
     table("memories, asked for", [memories(1)], calibration)
     table("memories, needed for an answer", [memories(2)], calibration)
-    if asked.data is not None:
-        table("conversations", conversations(asked.data), calibration)
-        table("paragraphs", paragraphs(asked.data), calibration)
+    if namespace.data is not None:
+        table("conversations", conversations(namespace.data), calibration)
+        table("paragraphs", paragraphs(namespace.data), calibration)
 
 
 def table(name: str, stores: Iterable[Store], calibration: Calibration) -> None:

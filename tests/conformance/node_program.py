@@ -28,7 +28,7 @@ async def run_node(program: str, *arguments: str) -> dict[str, Any]:
         command = [node(), str(HERE / program), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
 
-    done = await anyio.to_thread.run_sync(run)
-    assert done.returncode == 0, done.stderr
-    seen: dict[str, Any] = json.loads(done.stdout)
-    return seen
+    completed = await anyio.to_thread.run_sync(run)
+    assert completed.returncode == 0, completed.stderr
+    payload: dict[str, Any] = json.loads(completed.stdout)
+    return payload

@@ -40,8 +40,8 @@ def definition(method: str) -> str:
 def published(version: str) -> dict[str, list[str]]:
     """Returns the properties of each definition of parameters."""
     program = [NODE, HERE / "openclaw" / "properties.mjs", SOURCES[version]]
-    done = subprocess.run(program, capture_output=True, check=True, timeout=120)
-    found: dict[str, list[str]] = json.loads(done.stdout)
+    completed = subprocess.run(program, capture_output=True, check=True, timeout=120)
+    found: dict[str, list[str]] = json.loads(completed.stdout)
     return found
 
 

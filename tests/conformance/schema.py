@@ -52,7 +52,10 @@ def validator(name: str) -> Draft7Validator:
 
 def problems(name: str, value: object) -> list[str]:
     """Returns what is wrong with `value` as a `name`."""
-    return [f"{name} {list(one.path)}: {one.message}" for one in validator(name).iter_errors(value)]
+    return [
+        f"{name} {list(error.path)}: {error.message}"
+        for error in validator(name).iter_errors(value)
+    ]
 
 
 def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:

@@ -125,18 +125,18 @@ async def test_tool_calls_in_pieces_come_whole(
     assert reply.stop_reason == "toolUse"
     assert reply.text == text
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [
-        ("read", one) for one in arguments
+        ("read", argument) for argument in arguments
     ]
     assert len({call.id for call in reply.tool_calls}) == len(arguments)
 
 
 async def test_the_result_of_a_tool_goes_back(provider: ModelProvider) -> None:
     call = ToolCall("call_1", "read", {"path": "a"})
-    asked = AssistantMessage((call,), "a", "p", "m", Usage(), "toolUse", 1)
+    message = AssistantMessage((call,), "a", "p", "m", Usage(), "toolUse", 1)
     result = ToolResultMessage(
         "call_1", "read", (TextBlock("forty-two"),), is_error=False, timestamp=1
     )
-    reply = await provider.complete(request("one call", asked, result), ReplyListener())
+    reply = await provider.complete(request("one call", message, result), ReplyListener())
     assert reply.text == "It says 42."
 
 

@@ -18,7 +18,7 @@ from tests.support.wire import connected
 LINES = (Path(__file__).parent.parent / "data" / "openclaw-asks.jsonl").read_bytes().splitlines()
 ASKS: dict[str, list[dict[str, Any]]] = {
     client: list(group)
-    for client, group in groupby(map(msgspec.json.decode, LINES), key=lambda one: one["client"])
+    for client, group in groupby(map(msgspec.json.decode, LINES), key=lambda row: row["client"])
 }
 SCOPES = ["operator.admin", "operator.approvals", "operator.pairing"]
 

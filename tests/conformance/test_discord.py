@@ -41,7 +41,7 @@ async def bodies() -> list[dict[str, Any]]:
         adapter = open_account(DiscordAccount.model_validate(file), host)
         for number, more in enumerate(PARTS):
             await adapter.send(OutboundPart(1, RunId("r"), 0, number, TO, "**hi**", more))
-        sent = [{"kind": "message", "body": dict(one.params)} for one in server.posted]
+        sent = [{"kind": "message", "body": dict(post.params)} for post in server.posted]
         server.gateway.sessions.clear()
         act = {"id": "5", "token": "t5", "type": 2, "data": {"name": "status"}}
         await interactions.acknowledge(RestApi(server.root, TOKEN), Raw(json.dumps(act).encode()))
@@ -73,9 +73,9 @@ async def test_the_library_understands_our_server_and_our_requests() -> None:
         async with DiscordServer() as server, anyio.create_task_group() as tasks:
             tasks.start_soon(people, server)
             command = [python, str(BOT), TOKEN, server.root, server.gateway.url, ROOM]
-            done = await anyio.run_process(command, input=lines, stderr=None)
+            completed = await anyio.run_process(command, input=lines, stderr=None)
             shown = server.texts(ROOM)
-    read = json.loads(done.stdout)
+    read = json.loads(completed.stdout)
     assert read["wrong"] == []
     assert read["read"] == [
         ["hello", "Alice", "private", [], ["chart.png"]],

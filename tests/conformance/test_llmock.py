@@ -207,7 +207,7 @@ async def test_a_tool_call_comes_whole(judged: Judged) -> None:
     await judged.expect({"type": "reply", "tool_calls": [call]})
     reply = await judged.ask(ModelRequest(REQUEST.model, "", REQUEST.history, (WEATHER,)))
     assert reply.stop_reason == "toolUse"
-    assert [(one.name, one.arguments) for one in reply.tool_calls] == [
+    assert [(tool_call.name, tool_call.arguments) for tool_call in reply.tool_calls] == [
         ("get_weather", {"city": "Paris"})
     ]
 
@@ -218,4 +218,4 @@ async def test_a_tool_call_comes_whole(judged: Judged) -> None:
 async def test_arguments_that_are_not_json_reach_the_tool_layer(judged: Judged) -> None:
     await judged.expect({"type": "tool_fault", "kind": "malformed_arguments"})
     reply = await judged.ask(ModelRequest(REQUEST.model, "", REQUEST.history, (WEATHER,)))
-    assert [set(one.arguments) for one in reply.tool_calls] == [{RAW_ARGUMENTS}]
+    assert [set(tool_call.arguments) for tool_call in reply.tool_calls] == [{RAW_ARGUMENTS}]

@@ -115,9 +115,9 @@ def mutations(capture: Capture, chance: random.Random) -> Iterator[Capture]:
     for name, value in capture.headers:
         if name not in SIGNED:
             continue
-        place = chance.randrange(len(value))
-        others = "0123456789abcdef".replace(value[place].lower(), "")
-        changed = value[:place] + chance.choice(others) + value[place + 1 :]
+        position = chance.randrange(len(value))
+        others = "0123456789abcdef".replace(value[position].lower(), "")
+        changed = value[:position] + chance.choice(others) + value[position + 1 :]
         cases = (changed, value[:-1], value + "0", "", value.upper(), f" {value}x", value[::-1])
         for case in cases:
             if case.strip() != value:

@@ -98,15 +98,15 @@ def python(version: str) -> str:
 async def run(words: list[str], environ: dict[str, str], folder: Path) -> str:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     with anyio.fail_after(240):
-        done = await anyio.run_process(
+        completed = await anyio.run_process(
             words,
             env=kept | environ | {"HOME": str(folder)},
             cwd=folder,
             check=False,
             stderr=subprocess.STDOUT,
         )
-    output = done.stdout.decode()
-    assert done.returncode == 0, output
+    output = completed.stdout.decode()
+    assert completed.returncode == 0, output
     return output
 
 

@@ -53,7 +53,7 @@ async def of_google(home: Path) -> tuple[list[Any], list[Any]]:
             server.event("hello"),
             server.event("@House x", message={**more, "argumentText": " x"}),
         ]
-        return [one.body for one in server.messages.values()], events
+        return [message.body for message in server.messages.values()], events
 
 
 async def of_microsoft() -> list[Any]:
@@ -62,13 +62,13 @@ async def of_microsoft() -> list[Any]:
         mentioned = {"id": f"28:{APP}", "name": "House"}
         mention = {"type": "mention", "text": "<at>House</at>", "mentioned": mentioned}
         pressed = server.activity(value={wire.COMMAND: "/stop"}, replyToId="1")
-        said = server.activity(text="<at>House</at> x", entities=[mention])
+        payload = server.activity(text="<at>House</at> x", entities=[mention])
         town = Teams(server, cursor := MemoryCursor())
         await cursor.write(f"service:{town.alice.id}", server.service)
         adapter = PostedTeams(server, cursor)
         await adapter.send(part(town.alice, "**hi**", 0))
         await adapter.send(part(town.alice, "May I?", 1, ALLOW))
-        return [said, pressed, *(one.body for one in server.messages)]
+        return [payload, pressed, *(message.body for message in server.messages)]
 
 
 async def test_the_libraries_of_google_and_microsoft_read_what_we_write(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_the_libraries_of_google_and_microsoft_read_what_we_write(tmp_path
         .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     times = {"iat": (now := SystemClock().now_ms() // 1000), "exp": now + 3600}
-    asked = {
+    params = {
         "messages": messages,
         "events": events,
         "activities": await of_microsoft(),
@@ -96,15 +96,15 @@ async def test_the_libraries_of_google_and_microsoft_read_what_we_write(tmp_path
         "issuer": ISSUER,
     }
     python = program("SKERRY_OFFICES_PYTHON", ".venv-offices/bin/python")
-    done = subprocess.run(  # noqa: ASYNC221 - nothing else runs meanwhile
+    completed = subprocess.run(  # noqa: ASYNC221 - nothing else runs meanwhile
         [python, str(JUDGE)],
         check=False,
-        input=msgspec.json.encode(asked),
+        input=msgspec.json.encode(params),
         capture_output=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    read = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr.decode()[-3000:]
+    read = json.loads(completed.stdout)
     markup = "MARKUP_SYNTAX_CHAT"
     assert read["messages"] == [
         ["*hi*", "", markup, []],

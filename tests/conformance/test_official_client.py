@@ -21,25 +21,25 @@ async def play(url: str, token: str, script: str = "client.mjs") -> dict[str, An
 async def test_the_official_client_connects_and_runs_an_agent_to_its_final(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
         rig.dispatcher.reply = str.upper
-        seen = await play(rig.url, TOKEN)
-    assert seen["hello"]["protocol"] == 4
-    assert seen["health"]["ok"]
-    assert seen["accepted"]["status"] == "accepted"
-    assert seen["final"]["status"] == "ok"
-    assert seen["final"]["result"]["payloads"] == [{"text": "PING", "mediaUrl": None}]
-    assert seen["gaps"] == []
-    assert seen["refused"]["code"] == "INVALID_REQUEST"
-    states = [one["payload"]["state"] for one in seen["events"] if one["event"] == "chat"]
+        payload = await play(rig.url, TOKEN)
+    assert payload["hello"]["protocol"] == 4
+    assert payload["health"]["ok"]
+    assert payload["accepted"]["status"] == "accepted"
+    assert payload["final"]["status"] == "ok"
+    assert payload["final"]["result"]["payloads"] == [{"text": "PING", "mediaUrl": None}]
+    assert payload["gaps"] == []
+    assert payload["refused"]["code"] == "INVALID_REQUEST"
+    states = [event["payload"]["state"] for event in payload["events"] if event["event"] == "chat"]
     assert states == ["status", "delta", "final"]
 
 
 async def test_the_official_client_gets_an_answer_of_the_whole_gateway() -> None:
     async with whole_gateway() as gateway:
-        seen = await play(gateway.address.url, gateway.token)
-    assert seen["final"]["status"] == "ok"
-    assert seen["final"]["result"]["payloads"] == [{"text": "echo: ping", "mediaUrl": None}]
-    assert seen["gaps"] == []
-    assert seen["events"][-1]["payload"]["state"] == "final"
+        payload = await play(gateway.address.url, gateway.token)
+    assert payload["final"]["status"] == "ok"
+    assert payload["final"]["result"]["payloads"] == [{"text": "echo: ping", "mediaUrl": None}]
+    assert payload["gaps"] == []
+    assert payload["events"][-1]["payload"]["state"] == "final"
 
 
 async def test_the_official_client_is_refused_with_a_wrong_token(tmp_path: Path) -> None:
@@ -52,13 +52,13 @@ async def test_the_official_client_pairs_a_device_and_a_node_and_comes_back_with
     tmp_path: Path,
 ) -> None:
     async with running_gateway(tmp_path) as rig:
-        seen = await play(rig.url, TOKEN, "device.mjs")
-    assert seen["again"]["deviceToken"] == seen["first"]["deviceToken"]
-    assert seen["again"]["scopes"] == seen["first"]["scopes"]
-    assert (seen["node"]["role"], seen["node"]["scopes"]) == ("node", [])
-    assert seen["invoked"]["payload"] == {"lens": "front"}
-    (device,) = seen["listing"]["paired"]
-    assert device["deviceId"] == seen["deviceId"]
+        payload = await play(rig.url, TOKEN, "device.mjs")
+    assert payload["again"]["deviceToken"] == payload["first"]["deviceToken"]
+    assert payload["again"]["scopes"] == payload["first"]["scopes"]
+    assert (payload["node"]["role"], payload["node"]["scopes"]) == ("node", [])
+    assert payload["invoked"]["payload"] == {"lens": "front"}
+    (device,) = payload["listing"]["paired"]
+    assert device["deviceId"] == payload["deviceId"]
     assert sorted(device["roles"]) == ["node", "operator"]
-    assert seen["stale"]["code"] == "AUTH_TOKEN_MISMATCH"
-    assert seen["stale"]["canRetryWithDeviceToken"]
+    assert payload["stale"]["code"] == "AUTH_TOKEN_MISMATCH"
+    assert payload["stale"]["canRetryWithDeviceToken"]

@@ -38,13 +38,13 @@ async def test_it_connects_runs_streams_aborts_and_reads(tmp_path: Path) -> None
         running_gateway(model=model.base_url, home=home) as gateway,
     ):
         url, token = gateway.address.url, gateway.token
-        seen = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
-    assert seen["errors"] == []
-    assert seen["hello"]["protocol"] == 4
-    assert seen["health"]["ok"]
-    assert seen["agents"]["defaultId"] == "main"
-    assert seen["channels"]["channels"] == {}
-    kinds = [kind for kind, _ in seen["chat"]]
+        payload = await run_node("openclaw-node.mjs", url, token, str(tmp_path))
+    assert payload["errors"] == []
+    assert payload["hello"]["protocol"] == 4
+    assert payload["health"]["ok"]
+    assert payload["agents"]["defaultId"] == "main"
+    assert payload["channels"]["channels"] == {}
+    kinds = [kind for kind, _ in payload["chat"]]
     assert kinds[0] == "userMessagePersisted"
     assert kinds[-1] == "done"
     assert [kind for kind in kinds if kind in {"agent_start", "tool_use", "tool_result"}] == [
@@ -52,19 +52,19 @@ async def test_it_connects_runs_streams_aborts_and_reads(tmp_path: Path) -> None
         "tool_use",
         "tool_result",
     ]
-    assert ["tool_use", "read"] in seen["chat"]
-    (result,) = (text for kind, text in seen["chat"] if kind == "tool_result")
+    assert ["tool_use", "read"] in payload["chat"]
+    (result,) = (text for kind, text in payload["chat"] if kind == "tool_result")
     assert result.startswith("read: ")
     assert "pong" in result
-    said = "".join(text for kind, text in seen["chat"] if kind == "text")
+    said = "".join(text for kind, text in payload["chat"] if kind == "text")
     assert said == "I look.\n\nIt says pong."
-    roles = [one["role"] for one in seen["history"]["messages"]]
+    roles = [message["role"] for message in payload["history"]["messages"]]
     assert roles == ["user", "assistant", "toolResult", "assistant"]
-    assert seen["list"]["sessions"][0]["key"] == KEY
-    assert seen["aborted"]["aborted"]
-    assert ["text", "So far"] in seen["slow"]
-    assert seen["waited"]["status"] == "ok"
-    assert seen["refused"] == "unknown method: no.such.method"
+    assert payload["list"]["sessions"][0]["key"] == KEY
+    assert payload["aborted"]["aborted"]
+    assert ["text", "So far"] in payload["slow"]
+    assert payload["waited"]["status"] == "ok"
+    assert payload["refused"] == "unknown method: no.such.method"
 
 
 async def test_its_device_signs_and_is_known_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.conformance.published import SOURCES, lines, table
 
 OURS: dict[str, type[Params]] = {
     "connect": ConnectParams,
-    **{one.name: one.params for one in MethodTable().methods},
+    **{method.name: method.params for method in MethodTable().methods},
 }
 ROWS = {row.pop("method"): row for row in table()}
 
@@ -30,7 +30,9 @@ SOURCE = {
 @cache
 def read_in(file: Path) -> set[str]:
     """Returns the attributes that a file of the gateway or of a feature reads."""
-    return {one.attr for one in ast.walk(ast.parse(SOURCE[file])) if isinstance(one, ast.Attribute)}
+    return {
+        node.attr for node in ast.walk(ast.parse(SOURCE[file])) if isinstance(node, ast.Attribute)
+    }
 
 
 EMPTY = "features.stubs.methods"
@@ -75,7 +77,11 @@ def test_every_published_property_is_classified(method: str) -> None:
     unsaid = {
         version: missing
         for version, properties in ROWS[method].items()
-        if (missing := [one for one in properties if not is_classified(OURS[method], one)])
+        if (
+            missing := [
+                property_ for property_ in properties if not is_classified(OURS[method], property_)
+            ]
+        )
     }
     assert unsaid == {}, f"{method}: make a field of it, or name it in `ignored` or `refused`"
 
@@ -114,7 +120,7 @@ def test_what_is_said_of_a_property_is_said_once_and_of_one_that_exists(method: 
 
 @pytest.mark.full("npm openclaw, both versions (their schemas)")
 @pytest.mark.skipif(
-    not all(Path(one).exists() for one in SOURCES.values()),
+    not all(Path(source).exists() for source in SOURCES.values()),
     reason="make conformance installs them",
 )
 def test_the_table_is_what_is_published() -> None:

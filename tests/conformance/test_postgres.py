@@ -21,15 +21,15 @@ PREPARE = Path(__file__).parent / "postgres" / "prepare.py"
 
 def told(tables: list[str], statements: list[str]) -> dict[str, Any]:
     python = program("SKERRY_POSTGRES_PYTHON", ".venv-postgres/bin/python")
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, str(PREPARE)],
         input=json.dumps({"tables": tables, "statements": statements}),
         text=True,
         stdout=subprocess.PIPE,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    payload: dict[str, Any] = json.loads(completed.stdout)
+    return payload
 
 
 def numbered(sql: str) -> str:
@@ -43,11 +43,11 @@ def test_postgresql_prepares_every_statement(tmp_path: Path) -> None:
     with closing(sqlite.connect(path)) as connection:
         migrate(connection, path)
         tables = list(postgres_tables(connection))
-    found: list[Statement] = list(travelling())
+    statements: list[Statement] = list(travelling())
     wrong = ["SELECT iif(tail > 0, 1, 2) FROM session", "SELECT nothing FROM session"]
-    result = told(tables, [*(numbered(one.sql) for one in found), *wrong])
+    result = told(tables, [*(numbered(statement.sql) for statement in statements), *wrong])
     assert re.match(r"1[6-9]|[2-9]\d", result["version"])
     assert result["tables"] == {}
     errors = {int(at): why for at, why in result["statements"].items()}
-    assert {len(found), len(found) + 1} <= set(errors)
-    assert [(found[at], why) for at, why in errors.items() if at < len(found)] == []
+    assert {len(statements), len(statements) + 1} <= set(errors)
+    assert [(statements[at], why) for at, why in errors.items() if at < len(statements)] == []

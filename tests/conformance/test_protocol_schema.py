@@ -74,8 +74,8 @@ async def test_every_frame_of_a_whole_conversation_is_right(
             await wire.event("tick")
             rig.context.broadcast.shutdown("stop", 30_000)
             await wire.event("shutdown")
-    told = {frame["event"] for frame in wire.frames if frame["type"] == "event"}
-    assert told == {"connect.challenge", "agent", "chat", "presence", "health", "tick", "shutdown"}
+    rows = {frame["event"] for frame in wire.frames if frame["type"] == "event"}
+    assert rows == {"connect.challenge", "agent", "chat", "presence", "health", "tick", "shutdown"}
     assert [judge(frame, asked.get(frame.get("id", ""))) for frame in wire.frames] == [
         [] for _ in wire.frames
     ]
@@ -99,7 +99,7 @@ async def test_every_refusal_of_the_handshake_is_right(tmp_path: Path) -> None:
 
 async def test_answers_about_agents_and_to_polls_are_as_the_schema_says(tmp_path: Path) -> None:
     of_session = ("sessions.branches.list", "sessions.companion.state", "progressCard.get")
-    asked: dict[str, dict[str, Any]] = {one: {"sessionKey": "main"} for one in of_session} | {
+    params: dict[str, dict[str, Any]] = {one: {"sessionKey": "main"} for one in of_session} | {
         "sessions.observer.visibility": {"visible": True},
         "migrations.memory.plan": {"agentId": "main"},
         "agents.create": {"name": "Bo"},
@@ -113,8 +113,8 @@ async def test_answers_about_agents_and_to_polls_are_as_the_schema_says(tmp_path
         whole_gateway(tmp_path / "home", Hooks()) as (_, address),
         connected(address.url, auth={"token": address.token}) as wire,
     ):
-        for method in (*POLLED, *(one for one in asked if one not in POLLED)):
-            answer = await wire.call(method, asked.get(method, {}))
+        for method in (*POLLED, *(one for one in params if one not in POLLED)):
+            answer = await wire.call(method, params.get(method, {}))
             name = published.definition(method).removesuffix("Params") + "Result"
             if name in definitions():
                 assert problems(name, answer) == []

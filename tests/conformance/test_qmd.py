@@ -27,8 +27,8 @@ SECONDS = 120
 def memory(folder: Path, daemon: QmdDaemon | None = None, **config: object) -> QmdMemory:
     qmd, node = (CONFORMANCE / f"{one}/node_modules/.bin/{one}" for one in ("qmd", "node"))
     assert qmd.exists(), "make test-all installs it"
-    given = {"command": str(qmd), "limits": {"timeoutMs": 60_000}} | config
-    read = QmdConfig.model_validate(given)
+    fields = {"command": str(qmd), "limits": {"timeoutMs": 60_000}} | config
+    read = QmdConfig.model_validate(fields)
     return QmdMemory(
         agent_id("main"),
         lambda: read,
@@ -75,13 +75,13 @@ async def until(happened: Callable[[], object]) -> None:
 def processes(word: str) -> list[int]:
     """Returns the processes that have the word in their command line or environment."""
     found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            told = (one / "cmdline").read_bytes() + (one / "environ").read_bytes()
+            told = (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
         except OSError:
             continue
         if word.encode() in told:
-            found.append(int(one.name))
+            found.append(int(path.name))
     return found
 
 
@@ -132,9 +132,9 @@ async def test_its_server_finds_the_same_and_leaves_no_process(folder: Path) -> 
     alone = memory(folder)
     await alone.sync()
     questions = [MemoryQuestion(text) for text in ("harbour", '"cat" -Momo', "opens at seven")]
-    expected = [await alone.search(one) for one in questions]
+    expected = [await alone.search(question) for question in questions]
     async with served(folder) as (running, daemon):
-        assert [await running.search(one) for one in questions] == expected
+        assert [await running.search(question) for question in questions] == expected
         assert daemon.ready
         assert processes(str(folder))
     await until(lambda: not processes(str(folder)))

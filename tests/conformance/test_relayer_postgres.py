@@ -88,17 +88,17 @@ async def test_two_nodes_share_the_work_and_one_killed_loses_and_doubles_nothing
         connection.execute("UPDATE job SET held_until = 0")
     first = MemoryOptions(tmp_path, database=url, embedder=Words())
     second = MemoryOptions(tmp_path, database=url, embedder=Words(), key_server=socket)
-    async with opened(first) as one, opened(second) as other:
+    async with opened(first) as running_memory, opened(second) as other:
         with anyio.fail_after(60):
             while True:
                 if (await other.memories.stats(caller, "default")).memory_count >= len(TEXTS):
                     break
                 await anyio.sleep(0.01)
         same = [Item("Both nodes get this.", idempotency_key="both")]
-        (here,) = await one.memories.remember(caller, same)
+        (job,) = await running_memory.memories.remember(caller, same)
         (there,) = await other.memories.remember(caller, same)
-        assert here.id == there.id
-        assert (await ended(other.memories, caller, here.id)).status == "done"
+        assert job.id == there.id
+        assert (await ended(other.memories, caller, job.id)).status == "done"
         hits = (await other.memories.recall(caller, Query("default", 50, "ferry cat"))).hits
         assert sorted(hit.text for hit in hits) == sorted([*TEXTS, same[0].text])
 
@@ -121,13 +121,13 @@ async def test_the_index_comes_back_neither_short_nor_with_others_rows(
         assert mode == ("force_custom_plan",)
         rng, topics = np.random.default_rng(3), centres(np.random.default_rng(11))
         for owner in ("o0", "o2", "o20", "o90", "o700"):
-            place = VectorScope(owner, "n", "s")
+            vector_scope = VectorScope(owner, "n", "s")
             for _ in range(10):
                 asked = normalised(topics[rng.integers(len(topics))] + rng.standard_normal(384))
-                rows = await near.find(place, asked, 10)
+                rows = await near.find(vector_scope, asked, 10)
                 assert len(rows) == 10
                 assert all(id_.startswith(f"{owner}-") for id_, _ in rows)
-                truth = {id_ for id_, _ in await exact.find(place, asked, 10)}
+                truth = {id_ for id_, _ in await exact.find(vector_scope, asked, 10)}
                 assert len(truth & {id_ for id_, _ in rows}) >= 9
 
 

@@ -39,8 +39,8 @@ async def ours(api: str, url: str) -> ModelReply:
 
 async def theirs(api: str, url: str) -> dict[str, Any]:
     python = program("SKERRY_SDK_PYTHON", ".venv-sdk/bin/python")
-    done = await anyio.run_process([python, str(READER), api, url], stderr=None)
-    read: dict[str, Any] = json.loads(done.stdout)
+    completed = await anyio.run_process([python, str(READER), api, url], stderr=None)
+    read: dict[str, Any] = json.loads(completed.stdout)
     return read
 
 

@@ -38,7 +38,9 @@ async def bodies() -> bytes:
             await adapter.send(OutboundPart(1, RunId("r"), 0, number, TO, "**hi**", more))
         await adapter.edit(TO, "1", "there")
         await adapter.react(TO, "👀")
-        lines = [{"method": one.method, "params": dict(one.params)} for one in server.sent]
+        lines = [
+            {"method": message.method, "params": dict(message.params)} for message in server.sent
+        ]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
@@ -52,9 +54,9 @@ async def test_the_library_understands_our_server_and_our_requests() -> None:
             server.say("in a group", chat=-100)
             server.press("/approve", 1)
             command = [python, str(BOT), server.token, server.root]
-            done = await anyio.run_process(command, input=sent, stderr=None)
-            shown = [one.text for one in server.sent]
-    read = json.loads(done.stdout)
+            completed = await anyio.run_process(command, input=sent, stderr=None)
+            shown = [message.text for message in server.sent]
+    read = json.loads(completed.stdout)
     assert read["wrong"] == []
     assert read["read"] == [["hello", "Ada", "private"], ["in a group", "Ada", "supergroup"]]
     assert read["pressed"] == ["/approve"]

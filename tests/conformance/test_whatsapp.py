@@ -69,8 +69,8 @@ async def test_the_library_understands_our_server_and_sends_the_same_requests() 
             say_all(server)
             lines = b"".join(body + b"\n" for body, _ in server.poster.waiting)
             command = [python, str(JUDGE), server.root, NUMBER_ID, TOKEN]
-            done = await anyio.run_process(command, input=lines, stderr=None)
-            judged = json.loads(done.stdout)
+            completed = await anyio.run_process(command, input=lines, stderr=None)
+            judged = json.loads(completed.stdout)
             await send_all(PostedWhatsApp(server))
             taken, faults = server.bodies, server.faults
     assert faults == []

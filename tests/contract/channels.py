@@ -128,23 +128,25 @@ async def hands_in_everything_in_order(town: Town) -> None:
     for number in range(5):
         town.say(f"{number}", town.alice if number % 2 else town.team)
     messages = await taken(town.adapter, 5)
-    assert [one.text for one in messages] == ["0", "1", "2", "3", "4"]
-    assert len({one.message_id for one in messages}) == 5
+    assert [message.text for message in messages] == ["0", "1", "2", "3", "4"]
+    assert len({message.message_id for message in messages}) == 5
 
 
 async def acknowledges_nothing_that_was_not_taken(town: Town) -> None:
     for number in range(3):
         town.say(f"{number}", town.alice)
-    assert [one.text for one in await taken(town.adapter, 2)] == ["0", "1"]
+    assert [message.text for message in await taken(town.adapter, 2)] == ["0", "1"]
     again = await taken(town.adapter, 1)
-    assert [one.text for one in again] == ["1"], "a message that was not taken did not come again"
+    assert [message.text for message in again] == ["1"], (
+        "a message that was not taken did not come again"
+    )
 
 
 async def gives_what_was_acknowledged_no_second_time(town: Town) -> None:
     town.say("first", town.alice)
     town.say("second", town.alice)
     await taken(town.adapter, 2)
-    assert [one.text for one in await taken(town.adapter, 1)] == ["second"]
+    assert [message.text for message in await taken(town.adapter, 1)] == ["second"]
 
 
 async def delivers_a_part_before_it_returns(town: Town) -> None:
@@ -176,7 +178,7 @@ async def shows_that_it_writes_to_the_peer_alone(town: Town) -> None:
 async def skips_events_that_it_does_not_understand(town: TroubledTown) -> None:
     town.babble()
     town.say("after them", town.alice)
-    assert [one.text for one in await taken(town.adapter, 1)] == ["after them"]
+    assert [message.text for message in await taken(town.adapter, 1)] == ["after them"]
 
 
 async def gives_a_repeated_event_the_same_id(town: TroubledTown) -> None:
@@ -189,7 +191,7 @@ async def gives_a_repeated_event_the_same_id(town: TroubledTown) -> None:
 async def receives_again_after_a_disconnect(town: TroubledTown) -> None:
     town.disconnect()
     town.say("hello", town.alice)
-    assert [one.text for one in await taken(town.adapter, 1)] == ["hello"]
+    assert [message.text for message in await taken(town.adapter, 1)] == ["hello"]
 
 
 async def keeps_hostile_names_as_they_are_written(town: TroubledTown) -> None:

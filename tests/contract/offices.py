@@ -58,7 +58,7 @@ class Teams:
         )
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.conversation, one.text) for one in self.server.messages]
+        return [(message.conversation, message.text) for message in self.server.messages]
 
     def typed(self) -> list[str]:
         return self.server.typed
@@ -135,7 +135,7 @@ class GoogleChat:
         return self.server.say(text, space={"name": peer.id, "spaceType": kind}, user=user)
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.space, one.text) for one in self.server.messages.values()]
+        return [(message.space, message.text) for message in self.server.messages.values()]
 
     def typed(self) -> list[str]:
         return []

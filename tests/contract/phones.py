@@ -76,7 +76,8 @@ class WhatsApp:
 
     def received(self) -> list[tuple[str, str]]:
         return [
-            (f"+{one.to}" if one.to.isdecimal() else one.to, one.text) for one in self.server.sent
+            (f"+{app_sent.to}" if app_sent.to.isdecimal() else app_sent.to, app_sent.text)
+            for app_sent in self.server.sent
         ]
 
     def typed(self) -> list[str]:
@@ -141,7 +142,7 @@ class Signal:
         return self.server.say(text, name=name, **more)
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.to, one.text) for one in self.server.sent]
+        return [(send_request.to, send_request.text) for send_request in self.server.sent]
 
     def typed(self) -> list[str]:
         return self.server.typed

@@ -42,7 +42,7 @@ def answered(asked: Asked) -> Reply:
     body = asked.json
     gemini = "requests" in body
     texts = (
-        [one["content"]["parts"][0]["text"] for one in body["requests"]]
+        [request["content"]["parts"][0]["text"] for request in body["requests"]]
         if gemini
         else body["input"]
     )
@@ -51,7 +51,7 @@ def answered(asked: Asked) -> Reply:
     rows = [[len(text.strip()), 1.0] for text in texts]
     if gemini:
         return Reply(body={"embeddings": [{"values": row} for row in rows]})
-    data = [{"index": place, "embedding": row} for place, row in enumerate(rows)]
+    data = [{"index": position, "embedding": row} for position, row in enumerate(rows)]
     return Reply(body={"data": data[::-1], "usage": {"total_tokens": len(rows)}})
 
 

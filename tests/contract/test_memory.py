@@ -69,9 +69,9 @@ def builtin(kind: type[BuiltinMemory] = BuiltinMemory) -> Row:
 
 @asynccontextmanager
 async def qmd(home: Path) -> AsyncIterator[Stage]:
-    place = Place(home)
+    rig = Place(home)
     notes(home)
-    memory = place.memory(searchMode="search", limits={"timeoutMs": 60_000})
+    memory = rig.memory(searchMode="search", limits={"timeoutMs": 60_000})
     await memory.sync()
     yield Stage(memory, "memory/2026-01-03.md")
 
@@ -125,7 +125,7 @@ async def finds_the_note_that_answers(stage: Stage) -> None:
 async def ranks_from_the_best_within_the_limit(stage: Stage) -> None:
     for limit in (1, 3):
         answer = await asked(stage, replace(QUESTION, limit=limit))
-        scores = [one.score for one in answer.hits]
+        scores = [hit.score for hit in answer.hits]
         assert 1 <= len(scores) <= limit
         assert scores == sorted(scores, reverse=True)
         assert all(0 <= score <= 1 for score in scores)
@@ -136,7 +136,7 @@ async def leaves_out_what_is_not_good_enough(stage: Stage) -> None:
     least = everything[0].score
     good = (await asked(stage, replace(QUESTION, min_score=least))).hits
     assert good
-    assert all(one.score >= least for one in good)
+    assert all(hit.score >= least for hit in good)
 
 
 async def says_who_answered(stage: Stage) -> None:

@@ -204,9 +204,9 @@ async def returns_calls_of_tools_whole(row: Row) -> None:
         call = Call(provider)
         reply = await call.reply()
     assert reply.stop_reason == "toolUse"
-    assert [(one.name, one.arguments["path"]) for one in reply.tool_calls[:1]] == [
-        ("read", "a.txt")
-    ]
+    assert [
+        (tool_call.name, tool_call.arguments["path"]) for tool_call in reply.tool_calls[:1]
+    ] == [("read", "a.txt")]
     assert "".join(call.texts) == reply.text
 
 

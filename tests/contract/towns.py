@@ -56,7 +56,7 @@ class Folder:
         return number
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.peer, one.text) for one in self._platform.received()]
+        return [(message.peer, message.text) for message in self._platform.received()]
 
     def typed(self) -> list[str]:
         return self._platform.typed()
@@ -85,7 +85,7 @@ class Telegram:
         return str(self.server.say(text, chat=int(peer.id), name=name))
 
     def received(self) -> list[tuple[str, str]]:
-        return [(str(one.chat), one.text) for one in self.server.sent]
+        return [(str(message.chat), message.text) for message in self.server.sent]
 
     def typed(self) -> list[str]:
         return [str(chat) for chat in self.server.actions]
@@ -144,7 +144,7 @@ class Slack:
         return self.server.say(escaped, channel=peer.id)
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.channel, one.text) for one in self.server.posted]
+        return [(slack_post.channel, slack_post.text) for slack_post in self.server.posted]
 
     def typed(self) -> list[str]:
         return []
@@ -200,7 +200,7 @@ class Email:
         return self.server.say(text, sender=peer.id, name=name)
 
     def received(self) -> list[tuple[str, str]]:
-        return [(one.recipient, one.text) for one in self.server.delivered]
+        return [(mail.recipient, mail.text) for mail in self.server.delivered]
 
     def typed(self) -> list[str]:
         return []
@@ -270,7 +270,7 @@ class Discord:
         return self.server.say(text, channel=self._channel(peer))
 
     def received(self) -> list[tuple[str, str]]:
-        return [(self._peer(one.channel), one.text) for one in self.server.posted]
+        return [(self._peer(post.channel), post.text) for post in self.server.posted]
 
     def _peer(self, channel: str) -> str:
         return channel if channel == ROOM else channel.removesuffix("00")

@@ -87,13 +87,13 @@ async def launched() -> AsyncIterator[Browser]:
 @asynccontextmanager
 async def watched(browser: Browser) -> AsyncIterator[Chromium]:
     """Watches the pages of the block, close them, and fail if any of them complained."""
-    seen = Chromium(browser)
+    chromium = Chromium(browser)
     try:
-        yield seen
+        yield chromium
     finally:
         for context in browser.contexts:
             await context.close()
-    assert seen.complaints == [], seen.complaints
+    assert chromium.complaints == [], chromium.complaints
 
 
 def sent_frames(page: Page) -> list[str]:

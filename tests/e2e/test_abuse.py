@@ -141,7 +141,7 @@ async def test_a_providers_key_is_told_to_nobody_but_the_provider(
             await gateway.stop()
     assert model.requests[-1].headers["authorization"] == f"Bearer {KEY}"
     files = (path for path in tmp_path.rglob("*") if path.is_file())
-    holding = {one for one in files if KEY.encode() in one.read_bytes()}
-    assert {one.name for one in holding} == {"skerry.json", "skerry.json.last-good"}
-    assert {one.stat().st_mode & 0o777 for one in holding} == {0o600}
+    holding = {file for file in files if KEY.encode() in file.read_bytes()}
+    assert {path.name for path in holding} == {"skerry.json", "skerry.json.last-good"}
+    assert {path.stat().st_mode & 0o777 for path in holding} == {0o600}
     assert KEY not in f"{wire.frames}{titles!r}{capfd.readouterr()}"

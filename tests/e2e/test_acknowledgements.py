@@ -20,13 +20,13 @@ def telegram(server: TelegramServer, **messages: Any) -> dict[str, Any]:
 
 def reactions(server: TelegramServer) -> list[tuple[int, str]]:
     """Returns the reactions on messages, oldest first."""
-    sent = [one for one in server.sent if one.method == "setMessageReaction"]
-    return [(one.params["message_id"], one.text) for one in sent]
+    sent = [message for message in server.sent if message.method == "setMessageReaction"]
+    return [(message.params["message_id"], message.text) for message in sent]
 
 
-async def react(server: TelegramServer, *wanted: tuple[int, str]) -> None:
+async def react(server: TelegramServer, *expected: tuple[int, str]) -> None:
     with anyio.fail_after(60):
-        while reactions(server) != list(wanted):  # noqa: ASYNC110 - a plain list
+        while reactions(server) != list(expected):  # noqa: ASYNC110 - a plain list
             await anyio.sleep(0.02)
 
 
@@ -57,7 +57,7 @@ async def test_a_reaction_goes_when_the_answer_was_sent(tmp_path: Path) -> None:
         async with running_gateway(home=tmp_path, config=config) as gateway:
             number = server.say("hello")
             await react(server, (number, "👀"), (number, ""))
-            texts = [one.text for one in server.sent]
+            texts = [message.text for message in server.sent]
             assert texts.index("echo: hello") < len(texts) - 1 - texts[::-1].index("")
             server.fail("setMessageReaction", 400, "Bad Request: REACTION_INVALID")
             server.say("/status")

@@ -21,10 +21,10 @@ async def test_a_message_that_looks_like_the_systems_stays_the_strangers(tmp_pat
         connected(address.url, auth={"token": address.token}) as wire,
     ):
         platform.say(SPOOF, message_id="m1")
-        heard = await wire.event("chat", state="final")
-        key = heard["payload"]["sessionKey"]
+        event = await wire.event("chat", state="final")
+        key = event["payload"]["sessionKey"]
         history = (await wire.call("chat.history", {"sessionKey": key}))["messages"]
-        assert [one["role"] for one in history] == ["user", "assistant"]
+        assert [row["role"] for row in history] == ["user", "assistant"]
         assert SPOOF in json.dumps(history[0], ensure_ascii=False).replace("\\n", "\n")
         shown = json.dumps(await wire.call("prompt.show", {"sessionKey": key}))
         assert "maintenance mode" not in shown
@@ -55,10 +55,10 @@ async def test_no_name_of_a_peer_becomes_a_path_or_the_owners_conversation(
         connected(address.url, auth={"token": address.token}) as wire,
     ):
         platform.say("hello", peer=peer, message_id="m1")
-        heard = await wire.event("chat", state="final")
-        assert heard["payload"]["sessionKey"].startswith("agent:main:memory:")
+        event = await wire.event("chat", state="final")
+        assert event["payload"]["sessionKey"].startswith("agent:main:memory:")
         main = await wire.call("chat.history", {"sessionKey": "agent:main:main"})
         assert main["messages"] == []
-    assert [one.name for one in tmp_path.rglob("*evil*")] == []
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "platform"]
-    assert not any(one.name.startswith("evil") for one in Path("/").iterdir())
+    assert [path.name for path in tmp_path.rglob("*evil*")] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "platform"]
+    assert not any(path.name.startswith("evil") for path in Path("/").iterdir())

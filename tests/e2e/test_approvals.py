@@ -63,15 +63,15 @@ def ran(application: Application) -> list[str]:
 async def test_an_allowed_call_runs_once_in_its_run(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         assert ran(application) == []
         (listed,) = await wire.call("exec.approval.list")
-        assert listed["id"] == asked["id"]
+        assert listed["id"] == payload["id"]
         assert listed["request"]["command"] == "ask a"
         assert (listed["request"]["host"], listed["request"]["rule"]) == ("gateway", "on-miss")
         assert listed["request"]["sessionKey"] == "agent:main:main"
         assert listed["expiresAtMs"] - listed["createdAtMs"] == 120_000
-        params = {"id": asked["id"], "decision": "allow-once"}
+        params = {"id": payload["id"], "decision": "allow-once"}
         assert await wire.call("exec.approval.resolve", params) == {"ok": True}
         assert "ran a" in await final(wire)
         assert wire.seen(RESOLVED)["decision"] == "allow-once"
@@ -84,8 +84,8 @@ async def test_an_allowed_call_runs_once_in_its_run(tmp_path: Path) -> None:
 async def test_a_denied_call_does_not_run_and_its_result_names_the_rule(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "deny"})
+        payload = (await wire.event(REQUESTED))["payload"]
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "deny"})
         assert "denied by the rule on-miss" in await final(wire)
         assert ran(application) == []
 
@@ -96,15 +96,17 @@ async def test_a_late_word_runs_the_call_once_and_its_outcome_is_a_message_with_
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         assert "approval-pending" in await final(wire, runId="r1")
         assert ran(application) == []
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
-        told = await final(wire, runId=f"approval-{asked['id']}")
-        assert "ran a" in told
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
+        text = await final(wire, runId=f"approval-{payload['id']}")
+        assert "ran a" in text
         assert ran(application) == ["a"]
         history = await wire.call("chat.history", {"sessionKey": "main"})
-        texts = [json.dumps(one) for one in history["messages"] if one["role"] == "user"]
+        texts = [
+            json.dumps(message) for message in history["messages"] if message["role"] == "user"
+        ]
         assert len(texts) == 2
         assert "was approved and has ended" in texts[1]
         assert "untrusted-result" in texts[1]
@@ -116,10 +118,10 @@ async def test_a_late_no_is_told_and_the_call_does_not_run(
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         await final(wire, runId="r1")
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "deny"})
-        assert "was denied by" in await final(wire, runId=f"approval-{asked['id']}")
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "deny"})
+        assert "was denied by" in await final(wire, runId=f"approval-{payload['id']}")
         assert ran(application) == []
 
 
@@ -144,11 +146,11 @@ async def test_the_same_call_made_again_finds_the_pending_row(
 async def test_an_abort_ends_the_wait_and_the_call_never_runs(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         await wire.call("chat.abort", {"sessionKey": "main", "runId": "r1"})
         resolved = (await wire.event(RESOLVED))["payload"]
-        assert (resolved["id"], resolved["decision"]) == (asked["id"], "deny")
-        params = {"id": asked["id"], "decision": "allow-once"}
+        assert (resolved["id"], resolved["decision"]) == (payload["id"], "deny")
+        params = {"id": payload["id"], "decision": "allow-once"}
         assert not (await wire.ask("exec.approval.resolve", params))["ok"]
         assert ran(application) == []
 
@@ -156,11 +158,11 @@ async def test_an_abort_ends_the_wait_and_the_call_never_runs(tmp_path: Path) ->
 async def test_a_message_that_steers_ends_the_wait(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         await begin(wire, "look elsewhere", "r2", "steer")
         await final(wire)
         (pending,) = await wire.call("exec.approval.list")
-        assert pending["id"] == asked["id"]
+        assert pending["id"] == payload["id"]
         history = json.dumps(await wire.call("chat.history", {"sessionKey": "main"}))
         assert "approval-pending" in history
         assert ran(application) == []
@@ -170,12 +172,12 @@ async def test_the_wait_takes_no_time_of_the_run_and_no_slot_of_others(tmp_path:
     config = {"agents": {"defaults": {"timeoutSeconds": 1, "maxConcurrent": 1}}}
     async with gateway(tmp_path / "home", AskingTool(), config=config) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         params = {"sessionKey": "agent:main:other", "message": "hi", "idempotencyKey": "o"}
         await wire.call("chat.send", params)
         assert "echo: " in await final(wire, runId="o")
         await anyio.sleep(1.2)  # longer than the run may take
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
         assert "ran a" in await final(wire, runId="r1")
         assert ran(application) == ["a"]
 
@@ -185,9 +187,9 @@ async def test_what_the_approval_is_bound_to_is_compared_again_at_the_start(tmp_
     tool = AskingTool()
     async with gateway(tmp_path / "home", tool) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         tool.bound = b"another script"
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
         assert "denied by the rule approval-changed" in await final(wire)
         assert ran(application) == []
 
@@ -226,25 +228,25 @@ async def test_a_client_asks_about_a_command_of_its_own(tmp_path: Path) -> None:
         params = {"command": "echo hi", "cwd": "/srv", "host": "gateway", "timeoutMs": 8000}
         request = {"type": "req", "id": "q", "method": "exec.approval.request", "params": params}
         await wire.send(request)
-        asked = (await wire.event(REQUESTED))["payload"]
-        assert asked["request"]["command"] == "echo hi"
-        assert asked["expiresAtMs"] - asked["createdAtMs"] == 8000
+        payload = (await wire.event(REQUESTED))["payload"]
+        assert payload["request"]["command"] == "echo hi"
+        assert payload["expiresAtMs"] - payload["createdAtMs"] == 8000
         await wire.send(
             {
                 "type": "req",
                 "id": "a",
                 "method": "exec.approval.resolve",
-                "params": {"id": asked["id"], "decision": "allow-once"},
+                "params": {"id": payload["id"], "decision": "allow-once"},
             }
         )
         answered = (await wire.response("q"))["payload"]
         assert answered == {
-            "id": asked["id"],
+            "id": payload["id"],
             "decision": "allow-once",
-            "createdAtMs": asked["createdAtMs"],
-            "expiresAtMs": asked["expiresAtMs"],
+            "createdAtMs": payload["createdAtMs"],
+            "expiresAtMs": payload["expiresAtMs"],
         }
-        waited = await wire.call("exec.approval.waitDecision", {"id": asked["id"]})
+        waited = await wire.call("exec.approval.waitDecision", {"id": payload["id"]})
         assert waited["decision"] == "allow-once"
 
 
@@ -265,9 +267,9 @@ async def test_hooks_of_results_see_a_late_outcome_before_the_model(
         asked = (await wire.event(REQUESTED))["payload"]
         await final(wire, runId="r1")
         await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
-        told = await final(wire, runId=f"approval-{asked['id']}")
-        assert "hidden" in told
-        assert "ran secret" not in told
+        text = await final(wire, runId=f"approval-{asked['id']}")
+        assert "hidden" in text
+        assert "ran secret" not in text
 
 
 @pytest.mark.abuse(68)
@@ -279,14 +281,14 @@ async def test_an_answer_to_an_expired_request_has_no_effect(
     clock = FakeClock()
     async with gateway(tmp_path / "home", AskingTool(), clock=clock) as (application, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event(REQUESTED))["payload"]
+        payload = (await wire.event(REQUESTED))["payload"]
         await final(wire, runId="r1")
         clock.advance(120_000)
-        params = {"id": asked["id"], "decision": "allow-once"}
+        params = {"id": payload["id"], "decision": "allow-once"}
         assert not (await wire.ask("exec.approval.resolve", params))["ok"]
         assert await wire.call("exec.approval.list") == []
         await begin(wire, asking("b"), "r2")  # what is new is looked at, and what has expired
-        resolved = await wire.event(RESOLVED, id=asked["id"])
+        resolved = await wire.event(RESOLVED, id=payload["id"])
         assert resolved["payload"]["decision"] is None
-        assert "was not approved in time" in await final(wire, runId=f"approval-{asked['id']}")
+        assert "was not approved in time" in await final(wire, runId=f"approval-{payload['id']}")
         assert ran(application) == []

@@ -17,9 +17,9 @@ from tests.support.wire import connected
 async def test_allow_always_adds_the_pattern_of_the_call(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", AskingTool()) as (_, wire):
         await begin(wire, asking("a"))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert asked["request"]["allowAlways"] is True
-        answer = {"id": asked["id"], "decision": "allow-always"}
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert payload["request"]["allowAlways"] is True
+        answer = {"id": payload["id"], "decision": "allow-always"}
         await wire.call("exec.approval.resolve", answer)
         assert "ran a" in await final(wire)
         (pattern,) = (await wire.call("exec.allowlist.list"))["patterns"]
@@ -33,8 +33,8 @@ async def test_a_call_without_a_pattern_is_allowed_once_only(tmp_path: Path) -> 
         await wire.send(
             {"type": "req", "id": "q", "method": "exec.approval.request", "params": params}
         )
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        answer = {"id": asked["id"], "decision": "allow-always"}
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        answer = {"id": payload["id"], "decision": "allow-always"}
         refused = await wire.ask("exec.approval.resolve", answer)
         assert refused["error"]["details"]["code"] == "approval.no_always"
         assert await wire.call("exec.approval.list") != []
@@ -73,8 +73,8 @@ async def test_a_person_keeps_the_allowlist_and_reads_the_log(tmp_path: Path) ->
             (("allowlist", "remove", "ls", "--agent", "*"), 0),
             (("allowlist", "remove", "never"), 1),
         ):
-            done = await skerry(application, address, *words)
-            assert done.returncode == code, done.stderr
+            completed = await skerry(application, address, *words)
+            assert completed.returncode == code, completed.stderr
         listed = await skerry(application, address, "allowlist", "list", "--json")
         (row,) = json.loads(listed.stdout)["patterns"]
         assert (row["agentId"], row["pattern"], row["lastUsedAtMs"]) == ("main", "git status", None)
@@ -112,8 +112,8 @@ async def test_the_log_names_each_step_of_an_approval(tmp_path: Path) -> None:
         tools: Any = application.dispatch.runtime.tools
         tools.features.append(AskingTool())
         await begin(wire, asking("a"))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        answer = {"id": asked["id"], "decision": "allow-once"}
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        answer = {"id": payload["id"], "decision": "allow-once"}
         await wire.call("exec.approval.resolve", answer)
         await final(wire)
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "PATH": "/usr/bin:/bin"}
@@ -126,4 +126,4 @@ async def test_the_log_names_each_step_of_an_approval(tmp_path: Path) -> None:
         "approval.ended",
     ]
     assert entries[0]["body"]["command"] == "ask a"
-    assert {entry["body"]["id"] for entry in entries} == {asked["id"]}
+    assert {entry["body"]["id"] for entry in entries} == {payload["id"]}

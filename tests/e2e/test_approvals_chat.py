@@ -60,10 +60,10 @@ async def test_a_chat_of_somebody_else_is_not_asked_about_the_call_of_its_run(
         tools: Any = application.dispatch.runtime.tools
         tools.features.append(AskingTool())
         platform.say(asking("a"), peer="mallory", message_id="m1")
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert asked["request"]["command"] == "ask a"
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert payload["request"]["command"] == "ask a"
         assert "approval-pending" in await until(platform, "result: ", "mallory")
-        assert not [one for one in platform.received() if "/approve" in one.text]
+        assert not [message for message in platform.received() if "/approve" in message.text]
 
 
 @pytest.mark.abuse(74)
@@ -92,5 +92,7 @@ async def test_nobody_else_and_no_other_conversation_can_answer(tmp_path: Path) 
         assert pending["reached"] is True
         assert ran(application) == []
         assert not [
-            one for one in platform.received() if one.peer == "mallory" and word in one.text
+            message
+            for message in platform.received()
+            if message.peer == "mallory" and word in message.text
         ]

@@ -38,24 +38,24 @@ async def test_calls_are_listed_allowed_and_denied_and_a_second_answer_fails(
         tools.features.append(AskingTool())
         for key, word, text in (("r1", "allow", "a"), ("r2", "deny", "b")):
             await begin(wire, asking(text), key)
-            asked = (await wire.event("exec.approval.requested"))["payload"]
+            payload = (await wire.event("exec.approval.requested"))["payload"]
             shown = await skerry(application, address, "list", "--json")
             (listed,) = json.loads(shown.stdout)["pending"]
-            wanted: dict[str, Any] = {
-                "id": asked["id"],
+            expected: dict[str, Any] = {
+                "id": payload["id"],
                 "command": f"ask {text}",
                 "host": "gateway",
                 "agentId": "main",
                 "sessionKey": "agent:main:main",
-                "createdAtMs": asked["createdAtMs"],
-                "expiresAtMs": asked["expiresAtMs"],
+                "createdAtMs": payload["createdAtMs"],
+                "expiresAtMs": payload["expiresAtMs"],
             }
-            assert wanted.items() <= listed.items()
+            assert expected.items() <= listed.items()
             assert f"ask {text}".encode() in (await skerry(application, address, "list")).stdout
-            answered = await skerry(application, address, word, asked["id"][:8])
+            answered = await skerry(application, address, word, payload["id"][:8])
             assert answered.returncode == 0, answered.stderr
             await final(wire, runId=key)
-            again = await skerry(application, address, word, asked["id"], "--json")
+            again = await skerry(application, address, word, payload["id"], "--json")
             assert again.returncode == 1
             assert b"skerry approvals list" in again.stdout + again.stderr
         assert ran(application) == ["a"]

@@ -56,15 +56,15 @@ async def answered(wire: Wire, address: GatewayAddress) -> None:
     """Asks for the call and allows it."""
     params = {"sessionKey": "main", "message": CALL, "idempotencyKey": "r1"}
     await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
-    asked = (await wire.event("exec.approval.requested"))["payload"]
+    payload = (await wire.event("exec.approval.requested"))["payload"]
     if call_approvals.WAIT_SECONDS < 1:
         await wire.event("chat", state="final", runId="r1")
-    await ask(address, "exec.approval.resolve", id=asked["id"], decision="allow-once")
+    await ask(address, "exec.approval.resolve", id=payload["id"], decision="allow-once")
 
 
-def lived(folder: Path, wanted: tuple[str, ...]) -> Moments:
+def lived(folder: Path, expected: tuple[str, ...]) -> Moments:
     """Returns a life in which a call is asked about, allowed and made, at each of its steps."""
-    moments = Moments(folder / "now", folder / "moments", frozenset(wanted))
+    moments = Moments(folder / "now", folder / "moments", frozenset(expected))
 
     async def run() -> None:
         settings = config(folder)
@@ -166,8 +166,13 @@ async def test_a_call_that_had_begun_is_told_as_unknown_and_never_repeated(
     assert ran(folder) == before
     async with life(folder, models=echoing()) as third:
         payload = await ask(third.address, "chat.history", sessionKey="main")
-        users = [json.dumps(one) for one in payload["messages"] if one["role"] == "user"]
-        assert [("outcome is unknown; it is not repeated" in one) for one in users] == [False, True]
+        users = [
+            json.dumps(message) for message in payload["messages"] if message["role"] == "user"
+        ]
+        assert [("outcome is unknown; it is not repeated" in user) for user in users] == [
+            False,
+            True,
+        ]
     assert ran(folder) == before
 
 
@@ -196,9 +201,9 @@ async def test_a_real_kill_leaves_the_same(tmp_path: Path, fault: str) -> None:
             params = {"sessionKey": "main", "message": CALL, "idempotencyKey": "r1"}
             await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
             if fault != "approval.asked:1":
-                asked = (await wire.event("exec.approval.requested"))["payload"]
+                payload = (await wire.event("exec.approval.requested"))["payload"]
                 with suppress(GatewayUnreachableError):
-                    answer = {"id": asked["id"], "decision": "allow-once"}
+                    answer = {"id": payload["id"], "decision": "allow-once"}
                     await ask(gateway.address, "exec.approval.resolve", **answer)
             with anyio.fail_after(60):
                 assert await gateway.wait() == -signal.SIGKILL
@@ -206,9 +211,9 @@ async def test_a_real_kill_leaves_the_same(tmp_path: Path, fault: str) -> None:
         if fault == "approval.asked:1":
             (row,) = await ask(gateway.address, "exec.approval.list")
             await ask(gateway.address, "exec.approval.resolve", id=row["id"], decision="allow-once")
-        wanted = "outcome is unknown" if fault == "approval.begun:1" else "ran a"
+        expected = "outcome is unknown" if fault == "approval.begun:1" else "ran a"
         with anyio.fail_after(60):
-            while wanted not in await history(gateway.address):
+            while expected not in await history(gateway.address):
                 await anyio.lowlevel.checkpoint()
         assert ran(tmp_path) == ([] if fault == "approval.begun:1" else ["a"])
 
@@ -225,8 +230,8 @@ async def test_a_command_that_a_kill_ends_is_told_as_unknown_and_not_run_again(
         async with connected(gateway.address.url, auth={"token": gateway.token}) as wire:
             params = {"sessionKey": "main", "message": EXEC, "idempotencyKey": "r1"}
             await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
-            asked = (await wire.event("exec.approval.requested"))["payload"]
-            await ask(gateway.address, "exec.approval.resolve", id=asked["id"], decision=ALLOW)
+            payload = (await wire.event("exec.approval.requested"))["payload"]
+            await ask(gateway.address, "exec.approval.resolve", id=payload["id"], decision=ALLOW)
             await until(lambda: ran(tmp_path) == ["x"], lambda: ran(tmp_path))
             await gateway.kill()
         await gateway.start()

@@ -28,7 +28,7 @@ CONFIG = {
 
 def answers(body: dict[str, Any]) -> list[HttpStep]:
     """Answers m1 at length, go on where that was cut off, and says one word to everything else."""
-    *before, last = [str(one["content"]) for one in body["messages"]]
+    *before, last = [str(message["content"]) for message in body["messages"]]
     if last == GO_ON:
         assert ANSWER.startswith(before[-1])
         return [ANSWER[len(before[-1]) :]]
@@ -44,10 +44,10 @@ async def answers_shown(gateway: GatewayProcess) -> list[str]:
     """Returns the answers that a page shows of the one conversation."""
     async with GatewayClient(gateway.address) as client:
         listed = await client.request("sessions.list")
-        (key,) = [one["key"] for one in listed["sessions"]]
-        found = await client.request("chat.history", {"sessionKey": key})
-    assert "inFlightRun" not in found
-    return [text_of(one) for one in found["messages"] if one["role"] == "assistant"]
+        (key,) = [session["key"] for session in listed["sessions"]]
+        payload = await client.request("chat.history", {"sessionKey": key})
+    assert "inFlightRun" not in payload
+    return [text_of(message) for message in payload["messages"] if message["role"] == "assistant"]
 
 
 async def killed(gateway: GatewayProcess) -> None:
@@ -92,8 +92,8 @@ async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, f
         shown = await answers_shown(gateway)
         assert await gateway.stop() == 0
         received = platform.received()
-        assert len({one.nonce for one in received}) == len(received)
-        texts = [one.text for one in received if one.in_reply_to == "m1"]
+        assert len({message.nonce for message in received}) == len(received)
+        texts = [message.text for message in received if message.in_reply_to == "m1"]
         assert words(texts) == words([ANSWER])
         assert [words([one]) for one in shown] == [words([ANSWER]), ["Yes."]]
         assert await disagreements(gateway.home) == []
@@ -112,7 +112,7 @@ async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
     ):
         platform.say("m1", message_id="m1")
         await until(lambda: platform.received()[-1:] and "end" in platform.received()[-1].text)
-        texts = [one.text for one in platform.received()]
+        texts = [message.text for message in platform.received()]
         assert len(texts) > 5
         assert words(texts) == words([ANSWER])
         assert all(text.count("```") in {0, 2} for text in texts)
@@ -128,23 +128,26 @@ async def test_a_client_reads_one_whole_answer_after_a_kill_in_its_middle() -> N
         running_gateway(model=model.base_url) as gateway,
     ):
         where = {"sessionKey": "main"}
-        asked = {**where, "message": "hello", "idempotencyKey": "k1"}
+        params = {**where, "message": "hello", "idempotencyKey": "k1"}
         with anyio.fail_after(60):
             async with GatewayClient(gateway.address) as client:
                 with client.subscribe() as events:
-                    await client.request("chat.send", asked)
+                    await client.request("chat.send", params)
                     async for event in events:
-                        told = event.payload
-                        if isinstance(told, dict) and text_of(told.get("message")) == "Half of ":
+                        payload = event.payload
+                        if (
+                            isinstance(payload, dict)
+                            and text_of(payload.get("message")) == "Half of "
+                        ):
                             break
         await gateway.kill()
         await gateway.start()
         async with GatewayClient(gateway.address) as client:
             with anyio.fail_after(60):
-                sent = await client.request("chat.send", asked)  # as a client does that comes back
+                sent = await client.request("chat.send", params)  # as a client does that comes back
                 assert sent["status"] in {"in_flight", "ok"}
                 waited = await client.request("agent.wait", {"runId": "k1", "timeoutMs": 60_000})
             assert waited["status"] == "ok"
             found = await client.request("chat.history", where)
-        assert [text_of(one) for one in found["messages"]] == ["hello", "All of it."]
+        assert [text_of(message) for message in found["messages"]] == ["hello", "All of it."]
         assert "inFlightRun" not in found

@@ -122,7 +122,8 @@ async def visit(gateway: Gateway, platform: FakePlatform, name: str) -> None:
 
     def answered() -> bool:
         return any(
-            one.in_reply_to == name and "That is all" in one.text for one in platform.received()
+            message.in_reply_to == name and "That is all" in message.text
+            for message in platform.received()
         )
 
     await until(answered)

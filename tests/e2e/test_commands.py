@@ -103,22 +103,22 @@ async def test_a_client_is_told_what_each_command_takes(tmp_path: Path) -> None:
         GatewayClient(address, scopes=SCOPES) as client,
     ):
         listed = (await client.request("commands.list"))["commands"]
-        named = {one["name"]: one for one in listed}
+        named = {row["name"]: row for row in listed}
         assert "config" not in named  # it is off
         assert named["think"]["textAliases"] == ["/think", "/thinking", "/t"]
-        levels = [one["value"] for one in named["think"]["args"][0]["choices"]]
+        levels = [choice["value"] for choice in named["think"]["args"][0]["choices"]]
         assert levels == ["off", "minimal", "low", "medium", "high", "xhigh", "default"]
         short = (await client.request("commands.list", {"includeArgs": False}))["commands"]
-        assert [one["name"] for one in short] == [one["name"] for one in listed]
+        assert [row["name"] for row in short] == [row["name"] for row in listed]
         assert not any("args" in one for one in short)
         of_menus = await client.request("commands.list", {"scope": "native"})
         assert of_menus == {"commands": []}
         page = Page(application, client)
         shown = await page.say("/context detail")
         assert "tool schemas" in shown
-        found = json.loads((await page.say("/context json")).split("```")[1].removeprefix("json"))
-        assert found["entries"] > 0
-        assert "system" not in found
+        report = json.loads((await page.say("/context json")).split("```")[1].removeprefix("json"))
+        assert report["entries"] > 0
+        assert "system" not in report
 
 
 async def test_a_platform_has_the_same_commands(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_a_platform_has_the_same_commands(tmp_path: Path) -> None:
         platform.say("/think high hello /verbose full", peer="ada", message_id="3")
         platform.say("/id", peer="ada", message_id="4")
         await until(lambda: len(platform.received()) == 4)
-        received = {(one.in_reply_to, one.text) for one in platform.received()}
+        received = {(message.in_reply_to, message.text) for message in platform.received()}
     assert received == {
         ("2", "echo: /think high hello /verbose full"),
         ("3", "echo: hello"),

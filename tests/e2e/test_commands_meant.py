@@ -41,8 +41,8 @@ async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Cor
         desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         models = ScriptedModels(core.models.provider)
         ours = builtin_commands(models, table, lambda call: activity_text(desk, call))
-        for one in (*ours, *queue_commands(desk)):
-            table.add(one)
+        for command in (*ours, *queue_commands(desk)):
+            table.add(command)
         await core.dispatch.submit(request("a"))
         with anyio.fail_after(60):
             await gate.reached.wait()
@@ -100,8 +100,8 @@ async def test_a_file_with_comments_is_changed_and_keeps_them(tmp_path: Path) ->
     async with page(home, {"commands": {"config": True}}) as owner:
         file = home / "skerry.json"
         file.write_text(file.read_text() + "// mine")
-        said = await owner.say("/config set messages.queue.cap=7")
-        assert "Add this yourself" not in said
+        text = await owner.say("/config set messages.queue.cap=7")
+        assert "Add this yourself" not in text
         assert '"cap": 7' in file.read_text()
         assert file.read_text().endswith("// mine")
 
@@ -109,15 +109,15 @@ async def test_a_file_with_comments_is_changed_and_keeps_them(tmp_path: Path) ->
 async def test_a_change_that_makes_no_sense_does_not_blame_the_file(tmp_path: Path) -> None:
     async with page(tmp_path / "home", {"commands": {"config": True, "debug": True}}) as owner:
         for name in ("config", "debug"):
-            said = await owner.say(f"/{name} set messages.queue.cap=7777")
-            assert said.startswith("⚠️ Nothing was changed. messages.queue.cap: it should be less")
-            assert "skerry.json" not in said
+            text = await owner.say(f"/{name} set messages.queue.cap=7777")
+            assert text.startswith("⚠️ Nothing was changed. messages.queue.cap: it should be less")
+            assert "skerry.json" not in text
 
 
 async def test_debug_refuses_what_counts_at_a_start_only(tmp_path: Path) -> None:
     async with page(tmp_path / "home", {"commands": {"debug": True}}) as owner:
-        said = await owner.say("/debug set gateway.port=1234")
-        assert "`gateway.port` takes effect only at a start" in said
+        text = await owner.say("/debug set gateway.port=1234")
+        assert "`gateway.port` takes effect only at a start" in text
         assert await owner.say("/debug show") == "Nothing is overridden."
 
 
@@ -138,6 +138,6 @@ async def test_commands_stand_behind_no_prefix_and_blank_messages_ask_no_model(
             platform.say(text, peer="ada", message_id=str(number))
         await until(lambda: len(platform.received()) == 2)
         assert platform.acknowledged() == 3
-    told = [one.text for one in platform.received()]
+    texts = [message.text for message in platform.received()]
     guest = "You are a guest, over memory, in `agent:main:memory:direct:ada`."
-    assert told == [guest, "[script] echo: hello"]
+    assert texts == [guest, "[script] echo: hello"]

@@ -20,20 +20,20 @@ from tests.support.wire import connected
 
 async def say(client: GatewayClient, text: str) -> str:
     """Returns the answer to a message in the main conversation."""
-    asked = {"sessionKey": "main", "message": text, "idempotencyKey": text}
-    final = await client.request("agent", asked, expect_final=True)
-    return "".join(one["text"] for one in final["result"]["payloads"])
+    params = {"sessionKey": "main", "message": text, "idempotencyKey": text}
+    final = await client.request("agent", params, expect_final=True)
+    return "".join(payload["text"] for payload in final["result"]["payloads"])
 
 
 async def texts(client: GatewayClient) -> list[str]:
     """Returns what the person and the model said in the main conversation."""
-    found = await client.request("chat.history", {"sessionKey": "main"})
-    return [part.get("text", "") for one in found["messages"] for part in one["content"]]
+    payload = await client.request("chat.history", {"sessionKey": "main"})
+    return [part.get("text", "") for message in payload["messages"] for part in message["content"]]
 
 
 def forgets_nothing(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Answers with all that the person said; refuses what is asked to fail."""
-    said = [str(one["content"]) for one in body["messages"] if one["role"] == "user"]
+    said = [str(message["content"]) for message in body["messages"] if message["role"] == "user"]
     return [StatusReply(401)] if said[-1] == "fail" else [" and ".join(said)]
 
 
@@ -52,7 +52,7 @@ async def test_a_conversation_goes_on_after_an_error_of_the_provider_and_a_resta
         await gateway.start()
         async with GatewayClient(gateway.address) as client:
             assert await say(client, "two") == "one and fail and two"
-            assert [one for one in await texts(client) if one in {"one", "two"}] == [
+            assert [text for text in await texts(client) if text in {"one", "two"}] == [
                 "one",
                 "one",
                 "two",
@@ -72,5 +72,7 @@ async def test_an_answer_whose_reader_lost_the_connection_is_there_once(tmp_path
             assert ended["status"] == "ok"
             repeated = await client.request("chat.send", sent)  # as a client does that is not sure
             assert repeated["status"] == "ok"
-            assert [one for one in await texts(client) if one == "answer to m1"] == ["answer to m1"]
+            assert [text for text in await texts(client) if text == "answer to m1"] == [
+                "answer to m1"
+            ]
         assert model.count == 2  # the call of a tool, and the answer

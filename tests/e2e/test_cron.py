@@ -24,7 +24,9 @@ def failing() -> ScriptedModels:
 
     def answer(request: ModelRequest) -> list[Step]:
         said = next(
-            one for one in reversed(request.history.messages) if isinstance(one, UserMessage)
+            message
+            for message in reversed(request.history.messages)
+            if isinstance(message, UserMessage)
         )
         if "[cron:" in said.text:
             raise RuntimeError("the pond is frozen")
@@ -89,7 +91,7 @@ async def test_a_named_chat_gets_the_reply_and_none_gets_that_of_a_silent_job(
         rig.pass_time(HOUR)
         await rig.runs(2)
         await until(lambda: len(rig.texts()) == 2, rig.texts)
-        assert [one.peer for one in rig.life.platform.received()] == ["ann", "ben"]
+        assert [message.peer for message in rig.life.platform.received()] == ["ann", "ben"]
 
 
 async def test_what_was_missed_while_no_gateway_ran_runs_once_at_the_start(tmp_path: Path) -> None:
@@ -194,8 +196,8 @@ async def test_failures_are_tried_again_later_and_later_and_then_the_job_is_swit
         schedule = {"kind": "every", "everyMs": 1_000}
         job = await rig.add(schedule=schedule)
         for number in range(1, 11):
-            found = await rig.job(job)
-            waits.append(found["nextRunAtMs"] - rig.clock.now_ms())
+            payload = await rig.job(job)
+            waits.append(payload["nextRunAtMs"] - rig.clock.now_ms())
             rig.pass_time(waits[-1])
             await rig.runs(number)
         assert [wait // 1000 for wait in waits] == [1, 30, 60, 300, 900, *[3600] * 5]

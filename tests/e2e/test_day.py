@@ -75,7 +75,7 @@ class Telephone(MemoryChannel):
         with anyio.fail_after(60):
             while True:
                 whole = " ".join(" ".join(self.sent).split())
-                ends = [found for found in ENDED.findall(whole) if found == name]
+                ends = [text for text in ENDED.findall(whole) if text == name]
                 told = whole.count("⚠️ I could not answer")
                 if ends or told:
                     self.sent.clear()
@@ -166,11 +166,13 @@ class InUse:
     @classmethod
     def now(cls) -> Self:
         """Looks at this process."""
-        for one in gc.get_objects():
-            if issubclass(type(one), FormCache):  # `isinstance` asks a weak proxy for its object
-                one.clear()  # each message has a word of its own, and it grows up to its limit
+        for object_ in gc.get_objects():
+            if issubclass(
+                type(object_), FormCache
+            ):  # `isinstance` asks a weak proxy for its object
+                object_.clear()  # each message has a word of its own, and it grows up to its limit
         gc.collect()
-        links = [link for one in Path("/proc/self/fd").iterdir() if (link := _target(one))]
+        links = [link for path in Path("/proc/self/fd").iterdir() if (link := _target(path))]
         files = sorted(link for link in links if link.startswith("/"))
         return cls(tracemalloc.get_traced_memory()[0], files, len(links) - len(files))
 
@@ -234,11 +236,11 @@ async def all_was_done(home: Path) -> None:
     """Looks for what a day must leave: copies, conversations of yesterday, the checklist."""
     assert len(backups.every(home)) >= 2
     async with open_store(home / DATABASE) as store:
-        found = await store.read(
+        sessions = await store.read(
             lambda reader: session_listing.recent(reader, SessionFilter(archived=None), limit=-1)
         )
         indexed = await store.read(lambda reader: reader.one("SELECT count(*) FROM entry_indexed"))
-    keys = Counter(one.key.rpartition(":")[2] for one in found)
+    keys = Counter(session.key.rpartition(":")[2] for session in sessions)
     assert min(keys[peer] for peer in PEERS) >= 2
     assert keys["boot"] >= 1
     assert indexed is not None

@@ -19,7 +19,7 @@ async def until(platform: FakePlatform, replies: int, taken: int) -> list[str]:
     with anyio.fail_after(90):
         while len(platform.received()) < replies or platform.acknowledged() < taken:  # noqa: ASYNC110 - a folder
             await anyio.sleep(0.02)
-    return [one.text for one in platform.received()]
+    return [message.text for message in platform.received()]
 
 
 async def test_plain_messages_of_one_sender_become_one(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ async def test_plain_messages_of_one_sender_become_one(tmp_path: Path) -> None:
         platform.say("three", message_id="m4")
         texts = await until(platform, 2, 5)
     assert sorted(texts) == ["echo: hello", "echo: one\ntwo\nthree"]
-    last = next(one for one in platform.received() if one.peer == "alice")
+    last = next(message for message in platform.received() if message.peer == "alice")
     assert last.in_reply_to == "m4"
 
 

@@ -115,11 +115,11 @@ async def test_kills_at_random_moments_lose_no_message_and_answer_none_twice(
             if random.random() < 0.2:
                 server.gateway.expire()
             await gateway.start()
-        for place, user in enumerate(PEOPLE):
-            wanted = ["begins", *(str(number) for number in range(place, KILLS, len(PEOPLE)))]
+        for position, user in enumerate(PEOPLE):
+            expected = ["begins", *(str(number) for number in range(position, KILLS, len(PEOPLE)))]
             with anyio.fail_after(120):
-                while answered(server, user) != wanted:
-                    assert len(answered(server, user)) <= len(wanted), server.texts(f"{user}00")
+                while answered(server, user) != expected:
+                    assert len(answered(server, user)) <= len(expected), server.texts(f"{user}00")
                     await server.gateway.changed()
         await gateway.stop()
     assert server.faults == []

@@ -46,7 +46,7 @@ async def test_a_conversation_runs(tmp_path: Path) -> None:
             assert (await server.wait_for(2))[1] == "echo: and now?"
             assert await gateway.stop() == 0
         assert [mail.parsed["Message-ID"] for mail in server.sent] == [
-            one.mail["Message-ID"] for one in server.delivered
+            mail.mail["Message-ID"] for mail in server.delivered
         ]
         assert server.faults == []
 
@@ -62,9 +62,9 @@ async def test_a_stranger_is_asked_to_pair_and_a_forger_never_is_the_owner(tmp_p
             server.say("hello")
             assert await server.wait_for(1) == ["echo: hello"]
             server.say("hello", verified=False)
-            told = (await server.wait_for(2))[1]
-            assert "pairing" in told.lower()
-            assert f"unverified:{ALICE}" in told
+            text = (await server.wait_for(2))[1]
+            assert "pairing" in text.lower()
+            assert f"unverified:{ALICE}" in text
             assert server.delivered[1].recipient == ALICE
 
 
@@ -86,11 +86,11 @@ async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str)
             await server.wait_for(1)
             server.say("again")
             with anyio.fail_after(60):
-                while "echo: again" not in [one.text for one in server.delivered]:
+                while "echo: again" not in [mail.text for mail in server.delivered]:
                     await server.changed.wait()
             await gateway.stop()
-        assert [one.text for one in server.delivered] == ["echo: hello", "echo: again"]
-        assert {one.mail["From"] for one in server.delivered} == {ADDRESS}
+        assert [mail.text for mail in server.delivered] == ["echo: hello", "echo: again"]
+        assert {mail.mail["From"] for mail in server.delivered} == {ADDRESS}
         assert server.faults == []
 
 

@@ -83,8 +83,8 @@ async def test_a_conversation_runs_encrypted(
     tmp_path: Path, post: Post, more: dict[str, Any]
 ) -> None:
     ports = {"imapPort": post.imap} if more else {}
-    given = everybody(post, **more, **ports)
-    async with running_gateway(home=tmp_path, config=given) as gateway:
+    configuration = everybody(post, **more, **ports)
+    async with running_gateway(home=tmp_path, config=configuration) as gateway:
         count = await begun(post, gateway)
         number = post.say("is it **high**?", Subject="Tide é")
         texts = await post.wait_for(count + 1)

@@ -41,15 +41,15 @@ async def test_a_command_runs_in_the_sandbox_unasked_and_the_workspace_is_its_fo
 ) -> None:
     async with gateway(tmp_path / "home") as (_, wire, workspace):
         await begin(wire, call("pwd; echo made > made.txt; ls /root 2>&1 | head -1; id -u"))
-        said = await final(wire)
-        assert "/workspace" in said
+        text = await final(wire)
+        assert "/workspace" in text
         assert (workspace / "made.txt").read_text() == "made\n"
         tool = [
-            one["payload"]["data"]
-            for one in wire.frames
-            if one.get("event") == "agent" and one["payload"].get("stream") == "tool"
+            frame["payload"]["data"]
+            for frame in wire.frames
+            if frame.get("event") == "agent" and frame["payload"].get("stream") == "tool"
         ]
-        assert [one["phase"] for one in tool if one["phase"] != "update"] == ["start", "result"]
+        assert [row["phase"] for row in tool if row["phase"] != "update"] == ["start", "result"]
 
 
 async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is_allowed(
@@ -58,11 +58,11 @@ async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is
     config = {"tools": {"exec": {"ask": "always"}}}
     async with gateway(tmp_path / "home", config) as (_, wire, workspace):
         await begin(wire, call("echo x >> made.txt"))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert asked["request"]["command"] == "echo x >> made.txt"
-        assert (asked["request"]["host"], asked["request"]["rule"]) == ("sandbox", "ask-always")
-        assert asked["request"]["allowAlways"] is False
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert payload["request"]["command"] == "echo x >> made.txt"
+        assert (payload["request"]["host"], payload["request"]["rule"]) == ("sandbox", "ask-always")
+        assert payload["request"]["allowAlways"] is False
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
         await final(wire)
         assert (workspace / "made.txt").read_text() == "x\n"
 
@@ -75,10 +75,10 @@ async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
 ) -> None:
     async with gateway(tmp_path / "home", HOST) as (_, wire, workspace):
         await begin(wire, call("ls note.txt"), "r1")
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert (asked["request"]["host"], asked["request"]["allowAlways"]) == ("gateway", True)
-        assert asked["request"]["cwd"] == str(workspace)
-        answer = {"id": asked["id"], "decision": "allow-always"}
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert (payload["request"]["host"], payload["request"]["allowAlways"]) == ("gateway", True)
+        assert payload["request"]["cwd"] == str(workspace)
+        answer = {"id": payload["id"], "decision": "allow-always"}
         await wire.call("exec.approval.resolve", answer)
         assert "note.txt" in await final(wire, runId="r1")
         await begin(wire, call("ls note.txt"), "r2")
@@ -126,9 +126,9 @@ async def test_a_script_that_changes_after_the_answer_does_not_run(tmp_path: Pat
         script = workspace / "run.sh"
         script.write_text("echo one > out.txt\n")
         await begin(wire, call("sh run.sh"))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
+        payload = (await wire.event("exec.approval.requested"))["payload"]
         script.write_text("echo two > out.txt\n")
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
         assert "denied by the rule approval-changed" in await final(wire)
         assert not (workspace / "out.txt").exists()
 
@@ -152,15 +152,15 @@ async def answer(wire: Wire, text: str) -> str:
 
 async def test_a_command_in_the_background_is_read_written_and_ended(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as (_, wire, _):
-        said = await answer(
+        text = await answer(
             wire, call("echo ready; while read line; do echo got $line; done", background=True)
         )
-        assert "Command still running (session " in said
-        name = said.partition("(session ")[2].partition(",")[0]
+        assert "Command still running (session " in text
+        name = text.partition("(session ")[2].partition(",")[0]
         assert "Wrote 7 bytes" in await answer(wire, work("write", name, data="a word\n"))
-        said = ""
-        while "got a word" not in said:
-            said = await answer(wire, work("poll", name, timeout=60_000))
+        text = ""
+        while "got a word" not in text:
+            text = await answer(wire, work("poll", name, timeout=60_000))
         assert r"ready\ngot a word" in await answer(wire, work("log", name))
         assert f"{name} running" in await answer(wire, work("list"))
         assert f"Killed session {name}." in await answer(wire, work("kill", name))
@@ -171,13 +171,13 @@ async def test_a_command_in_the_background_is_read_written_and_ended(tmp_path: P
 async def test_a_command_that_takes_longer_than_its_call_goes_on(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as (_, wire, workspace):
         go_on = "until [ -e go ]; do sleep 0.05; done; echo done"
-        said = await answer(wire, call(go_on, yieldMs=10))
-        name = said.partition("(session ")[2].partition(",")[0]
+        text = await answer(wire, call(go_on, yieldMs=10))
+        name = text.partition("(session ")[2].partition(",")[0]
         (workspace / "go").touch()
-        said = ""
-        while "still running" in said or not said:
-            said = await answer(wire, work("poll", name, timeout=60_000))
-        assert "Process exited with code 0." in said
+        text = ""
+        while "still running" in text or not text:
+            text = await answer(wire, work("poll", name, timeout=60_000))
+        assert "Process exited with code 0." in text
 
 
 async def test_the_end_of_a_command_in_the_background_starts_a_turn(tmp_path: Path) -> None:
@@ -187,9 +187,9 @@ async def test_the_end_of_a_command_in_the_background_starts_a_turn(tmp_path: Pa
         )
         assert "still running" in await final(wire)
         (workspace / "go").touch()
-        said = await final(wire)
-        assert "Process exited with code 7." in said
-        assert "The end of its output" in said
+        text = await final(wire)
+        assert "Process exited with code 7." in text
+        assert "The end of its output" in text
 
 
 async def test_input_for_a_command_on_this_machine_needs_a_person(tmp_path: Path) -> None:
@@ -197,16 +197,16 @@ async def test_input_for_a_command_on_this_machine_needs_a_person(tmp_path: Path
     async with gateway(tmp_path / "home", config) as (_, wire, workspace):
         await begin(wire, call("/bin/sh", background=True), "r1")
         allow = {"decision": "allow-once"}
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        await wire.call("exec.approval.resolve", {"id": asked["id"], **allow})
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        await wire.call("exec.approval.resolve", {"id": payload["id"], **allow})
         name = (await final(wire)).partition("(session ")[2].partition(",")[0]
         await begin(wire, work("write", name, data="touch made\n"), "r2")
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert asked["request"]["rule"] in {"process-input", "tainted-host"}
-        assert asked["request"]["host"] == "gateway"
-        assert "touch made" in asked["request"]["command"]
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert payload["request"]["rule"] in {"process-input", "tainted-host"}
+        assert payload["request"]["host"] == "gateway"
+        assert "touch made" in payload["request"]["command"]
         assert not (workspace / "made").exists()
-        await wire.call("exec.approval.resolve", {"id": asked["id"], **allow})
+        await wire.call("exec.approval.resolve", {"id": payload["id"], **allow})
         assert "Wrote 11 bytes" in await final(wire)
         with anyio.fail_after(60):
             while not (workspace / "made").exists():
@@ -255,8 +255,8 @@ async def test_a_command_without_network_does_not_taint_its_run_and_another_does
             ("r3", "wc note.txt", "tainted-host"),
         ):
             await begin(wire, call(command), run)
-            asked = (await wire.event("exec.approval.requested"))["payload"]
-            assert asked["request"]["rule"] == rule
-            answer = {"id": asked["id"], "decision": "allow-once"}
+            payload = (await wire.event("exec.approval.requested"))["payload"]
+            assert payload["request"]["rule"] == rule
+            answer = {"id": payload["id"], "decision": "allow-once"}
             await wire.call("exec.approval.resolve", answer)
             await final(wire, runId=run)

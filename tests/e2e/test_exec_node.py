@@ -50,10 +50,14 @@ async def asked(wire: Wire) -> dict[str, Any]:
 
 async def answer(wire: Wire, device: Device, request: dict[str, Any]) -> None:
     """Runs the command as a node would, and answers."""
-    done = await anyio.to_thread.run_sync(
+    completed = await anyio.to_thread.run_sync(
         lambda: subprocess.run(request["command"], capture_output=True, check=False, text=True)
     )
-    payload = {"exitCode": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
+    payload = {
+        "exitCode": completed.returncode,
+        "stdout": completed.stdout,
+        "stderr": completed.stderr,
+    }
     params = {"id": request["id"], "nodeId": device.id, "ok": True, "payload": payload}
     await wire.call("node.invoke.result", params)
 
@@ -117,14 +121,14 @@ async def test_a_node_that_goes_away_leaves_an_unknown_outcome(tmp_path: Path) -
         assert "No node that runs commands is connected" in await final(wire, runId="r2")
 
 
-@pytest.mark.parametrize("wanted", [None, "other"])
-async def test_an_approval_is_for_one_node(tmp_path: Path, wanted: str | None) -> None:
-    exec_ = {"host": "node", **({"node": wanted} if wanted else {})}
+@pytest.mark.parametrize("expected", [None, "other"])
+async def test_an_approval_is_for_one_node(tmp_path: Path, expected: str | None) -> None:
+    exec_ = {"host": "node", **({"node": expected} if expected else {})}
     first, second = Device(), Device()
     async with gateway(tmp_path / "home", {"tools": {"exec": exec_}}) as (wire, address):
         async with node(address, first):
             await begin(wire, call("echo a"))
-            if wanted:
+            if expected:
                 assert "The node 'other' is not connected" in await final(wire)
                 return
             request = (await wire.event("exec.approval.requested"))["payload"]

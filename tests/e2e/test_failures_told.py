@@ -23,7 +23,7 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
             async with connected(gateway.address.url, auth={"token": gateway.token}) as wire:
                 limited = await failed(wire, "limited")
                 refused = await failed(wire, "refused")
-                chat = [one["payload"] for one in wire.frames if one.get("event") == "chat"]
+                chat = [frame["payload"] for frame in wire.frames if frame.get("event") == "chat"]
             terminal = await asked(gateway)
             later = await asked(gateway, "Send it again in 120 s")
     assert limited["details"]["code"] == "model.rate_limit"
@@ -31,9 +31,9 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
     assert limited["details"]["remedy"].startswith("Send it again in 120 s, or choose another")
     assert refused["details"]["code"] == "model.auth"
     assert refused["details"]["remedy"].startswith("Enter another key: skerry auth add ")
-    ends = [one for one in chat if one["state"] == "error"]
-    assert [one["errorKind"] for one in ends] == ["rate_limit", "unknown"]
-    assert [one["errorDetail"]["failoverReason"] for one in ends] == ["rate_limit", "auth"]
+    ends = [row for row in chat if row["state"] == "error"]
+    assert [end["errorKind"] for end in ends] == ["rate_limit", "unknown"]
+    assert [end["errorDetail"]["failoverReason"] for end in ends] == ["rate_limit", "auth"]
     assert b"Try: Enter another key: skerry auth add " in terminal
     assert b"Try: Send it again in 120 s, or choose another model: skerry models use." in later
 
@@ -51,7 +51,7 @@ async def failed(wire: Wire, text: str) -> Frame:
 async def asked(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
     """Returns what `skerry agent` prints for a person, on a failure with this remedy."""
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home)}
-    done = await run_command("agent", "--message", "hello", "--json", environ=environ)
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["remedy"].startswith(remedy)
-    return done.stderr
+    completed = await run_command("agent", "--message", "hello", "--json", environ=environ)
+    assert completed.returncode == 1
+    assert json.loads(completed.stdout)["remedy"].startswith(remedy)
+    return completed.stderr

@@ -60,7 +60,9 @@ class Rig:
         return [f"{model} by {key}"] if refusal is None else [refusal]
 
     def bodies(self, model: str) -> list[dict[str, Any]]:
-        return [one.body for one in self.server.requests if one.body.get("model") == model]
+        return [
+            request.body for request in self.server.requests if request.body.get("model") == model
+        ]
 
 
 async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path: Path) -> None:

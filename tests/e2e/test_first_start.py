@@ -10,9 +10,9 @@ SCOPES = ("operator.read", "operator.write")
 
 async def said(client: GatewayClient, key: str) -> list[str]:
     """Returns the texts of a conversation."""
-    found = await client.request("chat.history", {"sessionKey": key})
+    payload = await client.request("chat.history", {"sessionKey": key})
     texts = []
-    for message in found["messages"]:
+    for message in payload["messages"]:
         content = message["content"]
         texts.append(content if isinstance(content, str) else content[0]["text"])
     return texts
@@ -35,5 +35,5 @@ async def test_each_start_does_the_checklist_once(tmp_path: Path) -> None:
         async with GatewayClient(gateway.address, scopes=SCOPES) as client:
             texts = await said(client, "agent:main:boot")
         assert len(texts) == 6
-        assert all("Look at the lamp." in one for one in texts[::2])
+        assert all("Look at the lamp." in text for text in texts[::2])
         assert (workspace / "SOUL.md").read_text(encoding="utf-8") == "mine"

@@ -42,9 +42,9 @@ async def say(wire: Wire, text: str, key: str = "main") -> dict[str, Any]:
     number = str(next(NUMBERS))  # ids stay: no word of the text may be in one
     params = {"sessionKey": key, "idempotencyKey": number, "message": text}
     await wire.send({"type": "req", "id": "run", "method": "chat.send", "params": params})
-    found = await wire.event("chat", state="final")
+    event = await wire.event("chat", state="final")
     wire.frames.clear()
-    return found
+    return event
 
 
 async def told_everywhere(wire: Wire, workspace: Path) -> None:
@@ -58,8 +58,8 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
     with (workspace / "USER.md").open("a") as file:
         file.write(f"\n{FACT}\n")
     await wire.call("memory.sync", {"force": True})
-    found = await wire.call("memory.search", {"query": "zebra"})
-    assert len(found["results"]) >= 3
+    payload = await wire.call("memory.search", {"query": "zebra"})
+    assert len(payload["results"]) >= 3
 
 
 async def gone(home: Path) -> None:
@@ -80,20 +80,20 @@ async def test_it_is_in_no_byte_of_any_file_and_the_rest_stays(tmp_path: Path) -
         await told_everywhere(wire, workspace)
         before = await wire.call("memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
         assert len(list(holding(home, b"zebra"))) >= 7
-        assert {one["path"] for one in before["lines"]} >= {"MEMORY.md", "USER.md"}
-        done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
+        assert {line["path"] for line in before["lines"]} >= {"MEMORY.md", "USER.md"}
+        payload = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
         for place in ("messages", "runs", "labels", "conversations"):
-            assert done[place] == before[place] > 0, place
-        assert (done["done"], done["waits"], done["left"]) == (True, 0, [])
-        assert len(done["lines"]) == len(before["lines"])
+            assert payload[place] == before[place] > 0, place
+        assert (payload["done"], payload["waits"], payload["left"]) == (True, 0, [])
+        assert len(payload["lines"]) == len(before["lines"])
         assert list(holding(home, b"zebra", b"quokka")) == []
         history = await wire.call("chat.history", {"sessionKey": "main"})
         assert "Hello. [forgotten] It rains." in str(history)
         assert (workspace / "memory/2026-01-02.md").read_text() == "# Day\n\n- It rained.\n"
         found = await wire.call("memory.search", {"query": "zebra"})
-        assert not any("zebra" in one["text"].lower() for one in found["results"])
+        assert not any("zebra" in result["text"].lower() for result in found["results"])
         found = await wire.call("memory.search", {"query": "it rained"})
-        assert any("It rained" in one["text"] for one in found["results"])
+        assert any("It rained" in result["text"] for result in found["results"])
     assert list(holding(home, b"zebra", b"quokka")) == []
 
 
@@ -143,8 +143,8 @@ async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_e
         with closing(sqlite3.connect(home / "state.sqlite")) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            done = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
-            assert (done["done"], list(holding(home, b"zebra")) != []) == (False, True)
+            payload = await wire.call("memory.forget", {"phrases": ["zebra quokka"]})
+            assert (payload["done"], list(holding(home, b"zebra")) != []) == (False, True)
             with anyio.fail_after(60):
                 while "the erasure is not complete" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
                     await anyio.sleep(0.05)
@@ -190,16 +190,16 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
         shown = looked.stdout.decode()
         assert f"memory/2026-01-02.md:1  {FACT}" in shown
         assert "Would be erased: 1 statement in files, 2 messages, 1 run of the ledger" in shown
-        asked = await skerry("ZEBRA quokka")
-        assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
+        completed = await skerry("ZEBRA quokka")
+        assert (completed.returncode, b"--yes" in completed.stderr) == (1, True)
         assert FACT in log.read_text()
         done = (await skerry("ZEBRA quokka", "--yes")).stdout.decode()
         assert "Forgotten: 1 statement in files, 2 messages" in done
         assert f"  {backup.name}. It is kept until you delete it: rm " in done
         assert log.read_text() == "- Tea.\n"
         again = await skerry("ZEBRA quokka", "--dry-run", "--json")
-        found = json.loads(again.stdout)
-        assert (found["messages"], found["lines"], len(found["backups"])) == (0, [], 1)
+        report = json.loads(again.stdout)
+        assert (report["messages"], report["lines"], len(report["backups"])) == (0, [], 1)
 
 
 @pytest.mark.parametrize("text", ["ab", "x" * 1001])

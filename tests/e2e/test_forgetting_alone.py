@@ -40,8 +40,8 @@ def configured(extra: Path) -> dict[str, Any]:
 async def program(home: Path, *words: str) -> tuple[int, str, str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     with anyio.fail_after(100):
-        done = await anyio.run_process([sys.executable, *words], env=environ, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+        completed = await anyio.run_process([sys.executable, *words], env=environ, check=False)
+    return completed.returncode, completed.stdout.decode(), completed.stderr.decode()
 
 
 def said(home: Path, extra: Path) -> list[str]:
@@ -63,21 +63,21 @@ async def test_without_a_gateway_it_goes_from_everywhere_with_the_same_report(
     home = tmp_path / "home"
     async with running_gateway(home=home, config=configured(extra)) as gateway:
         await told(gateway)
-        found = await ask(gateway, "memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
+        payload = await ask(gateway, "memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
         assert await gateway.stop() == 0
     words = ("-m", "skerry", "memory", "forget", "zebra quokka")
     code, out, err = await program(home, *words, "--dry-run", "--json")
-    assert (code, json.loads(out)) == (0, found), err
+    assert (code, json.loads(out)) == (0, payload), err
     assert said(home, extra)
     code, out, err = await program(home, *words)
     assert (code, "--yes" in err) == (1, True), "nobody is there to be asked"
     code, out, err = await program(home, *words, "--yes", "--json")
-    done = json.loads(out)
-    assert (code, done["done"], done["waits"]) == (0, True, 0), err
-    assert {name: done[name] for name in ("messages", "runs", "answers")} == {
-        name: found[name] for name in ("messages", "runs", "answers")
+    report = json.loads(out)
+    assert (code, report["done"], report["waits"]) == (0, True, 0), err
+    assert {name: report[name] for name in ("messages", "runs", "answers")} == {
+        name: payload[name] for name in ("messages", "runs", "answers")
     }
-    assert [one["path"] for one in done["left"]] == [str(extra / "shared.md")]
+    assert [row["path"] for row in report["left"]] == [str(extra / "shared.md")]
     assert {one.partition("/")[0] for one in said(home, extra)} == {"memory", "shared.md"}, (
         "it is left there, and found there"
     )

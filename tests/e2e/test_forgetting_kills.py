@@ -38,8 +38,8 @@ def holding(home: Path) -> Iterator[str]:
 
 async def ask(gateway: GatewayProcess, method: str, params: dict[str, Any]) -> dict[str, Any]:
     async with GatewayClient(gateway.address) as client:
-        found: dict[str, Any] = await client.request(method, params, timeout=90)
-        return found
+        payload: dict[str, Any] = await client.request(method, params, timeout=90)
+        return payload
 
 
 async def told(gateway: GatewayProcess) -> None:
@@ -49,8 +49,8 @@ async def told(gateway: GatewayProcess) -> None:
     await ask(gateway, "memory.write", {"text": f"Coffee. {FACT}"})  # a note goes whole
     await ask(gateway, "memory.write", {"text": "Tea."})
     await ask(gateway, "memory.sync", {"force": True})
-    found = await ask(gateway, "memory.search", {"query": "zebra"})
-    assert found["results"]
+    payload = await ask(gateway, "memory.search", {"query": "zebra"})
+    assert payload["results"]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ async def test_a_kill_at_any_point_leaves_nothing_of_it_after_the_next_start(
         assert list(holding(home)) == [], gateway.output
         history = await ask(gateway, "chat.history", {"sessionKey": "main"})
         assert "Hi. [forgotten] It rains." in str(history)
-        found = await ask(gateway, "memory.search", {"query": "tea"})
-        assert [one["text"].startswith("- Tea.") for one in found["results"]] == [True]
+        payload = await ask(gateway, "memory.search", {"query": "tea"})
+        assert [result["text"].startswith("- Tea.") for result in payload["results"]] == [True]
         again = await ask(gateway, "memory.forget", {"phrases": ["zebra quokka"], "dryRun": True})
         assert (again["messages"], again["runs"], again["lines"]) == (0, 0, [])
         assert await gateway.stop() == 0

@@ -31,7 +31,7 @@ def known_frames() -> list[str]:
     for path in sorted(CAPTURES.glob("gateway-v?.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             frames += within(json.loads(line))
-    return [json.dumps(one) for one in frames]
+    return [json.dumps(frame) for frame in frames]
 
 
 def within(value: object) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ async def ask(wire: Wire, size: int) -> None:
     """Sends a request of that size, whose parameter no method has."""
     frame = {"type": "req", "id": f"r{size}", "method": "health", "params": {"more": "x" * size}}
     await wire.socket.send(json.dumps(frame))
-    await wire.until(lambda one: one.get("id") == f"r{size}")
+    await wire.until(lambda row: row.get("id") == f"r{size}")
 
 
 async def test_the_memory_of_a_large_frame_is_given_back(tmp_path: Path) -> None:

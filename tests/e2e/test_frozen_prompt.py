@@ -39,12 +39,14 @@ class Talk:
 
     async def show(self) -> dict[str, Any]:
         async with GatewayClient(self._gateway.address, scopes=("operator.read",)) as client:
-            found: dict[str, Any] = await client.request("prompt.show")
-        return found
+            payload: dict[str, Any] = await client.request("prompt.show")
+        return payload
 
 
 def talks(model: StubModelServer) -> list[dict[str, Any]]:
-    return [one.body for one in model.requests if one.path.endswith("/chat/completions")]
+    return [
+        request.body for request in model.requests if request.path.endswith("/chat/completions")
+    ]
 
 
 @asynccontextmanager
@@ -105,9 +107,9 @@ async def test_each_request_begins_with_the_one_before_it_over_edits_and_a_kill(
     shares = prefixes(bodies)
     assert len(shares) == 20
     assert sum(shares) / len(shares) > 0.95
-    texts = [one["content"] for one in bodies[-1]["messages"] if one["role"] == "user"]
-    told = [one for one in texts if one.startswith("[From the gateway: ")]
-    assert [one.partition(" changed")[0] for one in told] == [
+    texts = [message["content"] for message in bodies[-1]["messages"] if message["role"] == "user"]
+    rows = [text for text in texts if text.startswith("[From the gateway: ")]
+    assert [one.partition(" changed")[0] for one in rows] == [
         "[From the gateway: SOUL.md",
         "[From the gateway: USER.md and AGENTS.md",
     ]

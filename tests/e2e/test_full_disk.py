@@ -70,4 +70,4 @@ async def test_what_finds_no_room_is_refused_and_taken_when_there_is_room(
                     await anyio.sleep(0.02)
             assert (await ready(gateway))["ready"]
         assert await gateway.stop() == 0
-    assert {one.in_reply_to for one in platform.received()} == {"m1"}
+    assert {message.in_reply_to for message in platform.received()} == {"m1"}

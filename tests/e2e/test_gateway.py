@@ -18,9 +18,9 @@ from skerry.testing.model_server import StubModelServer
 async def received(platform: FakePlatform, count: int) -> list[str]:
     """Returns what the platform received once there are `count` messages."""
     with anyio.fail_after(60):
-        while len(found := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
+        while len(messages := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
             await anyio.sleep(0.01)
-    return [one.text for one in found]
+    return [message.text for message in messages]
 
 
 async def test_a_message_goes_from_the_platform_to_the_model_and_back(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ async def test_sigterm_lets_the_run_end_and_exits_with_0(tmp_path: Path) -> None
             )
             assert await gateway.stop() == 0
         (transcript,) = (tmp_path / "agents/main/sessions").glob("*.jsonl")
-        said = msgspec.json.decode(transcript.read_bytes().splitlines()[-1])["message"]
-        assert (said["content"][0]["text"], said["stopReason"]) == (f"echo: {text}", "stop")
+        message = msgspec.json.decode(transcript.read_bytes().splitlines()[-1])["message"]
+        assert (message["content"][0]["text"], message["stopReason"]) == (f"echo: {text}", "stop")
         assert (tmp_path / "agents/main/sessions/sessions.json").exists()
         assert not (tmp_path / "state.sqlite-wal").exists()
 
@@ -73,7 +73,7 @@ async def test_the_transcript_survives_a_kill(tmp_path: Path) -> None:
                 {"message": "remember", "sessionKey": "main", "idempotencyKey": "k1"},
                 expect_final=True,
             )
-        texts = [one["content"][0]["text"] for one in history["messages"]]
+        texts = [message["content"][0]["text"] for message in history["messages"]]
         assert texts == ["remember", "echo: remember"]
         assert again == final
 
@@ -105,7 +105,7 @@ async def test_a_fault_point_kills_the_process(tmp_path: Path) -> None:
     ) as gateway:
         platform.say("hello", message_id="m1")
         assert await gateway.wait() == -signal.SIGKILL
-        assert [one.text for one in platform.received()] == ["echo: hello"]
+        assert [message.text for message in platform.received()] == ["echo: hello"]
 
 
 async def test_a_second_start_names_the_gateway_that_runs(tmp_path: Path) -> None:

@@ -66,14 +66,14 @@ class Installed:
 def servers(home: Path) -> list[int]:
     """Returns the processes of QMD's server for the memory in `home`."""
     found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            words = (one / "cmdline").read_bytes().split(b"\0")
-            own = str(home).encode() in (one / "environ").read_bytes()
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            own = str(home).encode() in (path / "environ").read_bytes()
         except OSError:
             continue
         if own and b"mcp" in words:
-            found.append(int(one.name))
+            found.append(int(path.name))
     return found
 
 
@@ -97,23 +97,23 @@ async def remembering(
 
 
 async def search(client: GatewayClient) -> dict[str, Any]:
-    found: dict[str, Any] = await client.request("memory.search", ASKED, timeout=SECONDS)
-    assert FOUND in found["results"][0]["text"], found
-    return found
+    payload: dict[str, Any] = await client.request("memory.search", ASKED, timeout=SECONDS)
+    assert FOUND in payload["results"][0]["text"], payload
+    return payload
 
 
 async def tool(client: GatewayClient, run: str) -> dict[str, Any]:
     """Returns what the tool tells the model of the run."""
     message = f"call memory_search {json.dumps(ASKED)}"
-    asked = {"sessionKey": "main", "idempotencyKey": run, "message": message}
-    await client.request("chat.send", asked)
+    params = {"sessionKey": "main", "idempotencyKey": run, "message": message}
+    await client.request("chat.send", params)
     ended = {"runId": run, "timeoutMs": 1000 * SECONDS}
     await client.request("agent.wait", ended, timeout=SECONDS)
     history = await client.request("chat.history", {"sessionKey": "main"})
-    results = [one for one in history["messages"] if one["role"] == "toolResult"]
-    found: dict[str, Any] = json.loads(results[-1]["content"][0]["text"])
-    assert FOUND in found["results"][0]["snippet"], found
-    return found
+    results = [message for message in history["messages"] if message["role"] == "toolResult"]
+    payload: dict[str, Any] = json.loads(results[-1]["content"][0]["text"])
+    assert FOUND in payload["results"][0]["snippet"], payload
+    return payload
 
 
 async def until(happened: Callable[[], object]) -> None:
@@ -129,9 +129,9 @@ async def test_qmd_answers_fails_is_replaced_within_the_query_and_comes_back(
 ) -> None:
     home, clock, program = tmp_path / "home", Hurried(), Installed(tmp_path / "program")
     async with remembering(home, program, clock) as client:
-        found = await search(client)
-        assert (found["backend"], found["fallback"]) == ("qmd", None)
-        assert found["results"][0]["path"] == "qmd/memory-root/MEMORY.md"
+        payload = await search(client)
+        assert (payload["backend"], payload["fallback"]) == ("qmd", None)
+        assert payload["results"][0]["path"] == "qmd/memory-root/MEMORY.md"
         told = await tool(client, "1")
         assert (told["backend"], told["fallback"]) == ("qmd", None)
         assert (await client.request("memory.status"))["backend"] == "qmd"
@@ -140,11 +140,11 @@ async def test_qmd_answers_fails_is_replaced_within_the_query_and_comes_back(
 
         program.break_it(home)
         await until(lambda: not servers(home))
-        found = await search(client)
-        assert found["backend"] == "builtin"
-        assert found["fallback"]["from"] == "qmd"
-        assert "no such module" in found["fallback"]["reason"]
-        assert found["results"][0]["path"] == "MEMORY.md"
+        payload = await search(client)
+        assert payload["backend"] == "builtin"
+        assert payload["fallback"]["from"] == "qmd"
+        assert "no such module" in payload["fallback"]["reason"]
+        assert payload["results"][0]["path"] == "MEMORY.md"
         told = await tool(client, "2")
         assert (told["backend"], told["fallback"]["from"]) == ("builtin", "qmd")
         status = await client.request("memory.status")
@@ -153,8 +153,8 @@ async def test_qmd_answers_fails_is_replaced_within_the_query_and_comes_back(
         program.mend()
         assert (await search(client))["backend"] == "builtin", "it is paused for a minute"
         clock.ahead += 61_000
-        found = await search(client)
-        assert (found["backend"], found["fallback"]) == ("qmd", None)
+        payload = await search(client)
+        assert (payload["backend"], payload["fallback"]) == ("qmd", None)
         assert (await tool(client, "3"))["backend"] == "qmd"
         assert (await client.request("memory.status"))["backend"] == "qmd"
     await until(lambda: not servers(home))

@@ -38,13 +38,13 @@ async def remembering(home: Path, fake: FakeQmd, **qmd: object) -> AsyncIterator
 async def tool(client: GatewayClient, run: str) -> dict[str, Any]:
     """Returns what the tool tells the model of the run."""
     message = f"call memory_search {json.dumps(ASKED)}"
-    asked = {"sessionKey": "main", "idempotencyKey": run, "message": message}
-    await client.request("chat.send", asked)
+    params = {"sessionKey": "main", "idempotencyKey": run, "message": message}
+    await client.request("chat.send", params)
     await client.request("agent.wait", {"runId": run, "timeoutMs": 60_000}, timeout=60)
     history = await client.request("chat.history", {"sessionKey": "main"})
-    results = [one for one in history["messages"] if one["role"] == "toolResult"]
-    found: dict[str, Any] = json.loads(results[-1]["content"][0]["text"])
-    return found
+    results = [message for message in history["messages"] if message["role"] == "toolResult"]
+    payload: dict[str, Any] = json.loads(results[-1]["content"][0]["text"])
+    return payload
 
 
 @pytest.mark.requirement("qmd-fallback-manager")
@@ -58,11 +58,11 @@ async def test_a_qmd_that_hangs_is_replaced_for_the_tool_too(
         fake.behave(query="hang", asked="hang")
         for run in ("2", "3"):
             with anyio.fail_after(60):
-                told = await tool(client, run)
-            assert told["backend"] == "builtin", told
-            assert FOUND in told["results"][0]["snippet"]
-            assert told["fallback"]["from"] == "qmd"
-            assert "did not answer within" in told["fallback"]["reason"]
+                payload = await tool(client, run)
+            assert payload["backend"] == "builtin", payload
+            assert FOUND in payload["results"][0]["snippet"]
+            assert payload["fallback"]["from"] == "qmd"
+            assert "did not answer within" in payload["fallback"]["reason"]
         status = await client.request("memory.status")
         assert (status["backend"], status["fallback"]["from"]) == ("builtin", "qmd")
         fake.behave()
@@ -78,15 +78,15 @@ async def test_a_damaged_index_of_qmd_heals_and_a_forced_sync_says_whose_it_made
     limits = {"timeoutMs": 30_000}
     async with remembering(home, fake, daemon=False, limits=limits) as client:
         (home / "agents/main/qmd/xdg-cache/qmd/index.sqlite").write_bytes(b"rot" * 2000)
-        found = await client.request("memory.search", ASKED, timeout=60)
-        assert found["backend"] == "builtin"
-        assert found["fallback"]["reason"] == (
+        payload = await client.request("memory.search", ASKED, timeout=60)
+        assert payload["backend"] == "builtin"
+        assert payload["fallback"]["reason"] == (
             "qmd query failed with code 1: SqliteError: file is not a database"
         )
         report = await client.request("memory.sync", {"force": True}, timeout=60)
         assert (report["backend"], report["fallback"]) == ("qmd", None)
-        found = await client.request("memory.search", ASKED, timeout=60)
-        assert (found["backend"], found["fallback"]) == ("qmd", None)
+        payload = await client.request("memory.search", ASKED, timeout=60)
+        assert (payload["backend"], payload["fallback"]) == ("qmd", None)
         assert "rebuilt" in (await client.request("memory.status"))["notes"][0]
         fake.behave(collection="die", update="die", query="die")
         await client.request("memory.search", ASKED, timeout=60)

@@ -25,8 +25,8 @@ def connect(server: GoogleServer, gateway: GatewayProcess) -> None:
 
 async def test_a_conversation_runs_and_a_forged_request_starts_nothing(tmp_path: Path) -> None:
     async with GoogleServer() as server:
-        given = everybody(server, tmp_path)
-        async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+        configuration = everybody(server, tmp_path)
+        async with running_gateway(home=tmp_path / "state", config=configuration) as gateway:
             connect(server, gateway)
             claims = {"iss": SENDER, "aud": PROJECT}
             forged = token(claims, "google", key=signing_key("stranger"))
@@ -49,8 +49,8 @@ async def test_a_conversation_runs_and_a_forged_request_starts_nothing(tmp_path:
 )
 async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str) -> None:
     async with GoogleServer() as server:
-        given = everybody(server, tmp_path)
-        async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+        configuration = everybody(server, tmp_path)
+        async with running_gateway(home=tmp_path / "state", config=configuration) as gateway:
             connect(server, gateway)
             await gateway.stop()
             server.say("hello")

@@ -20,7 +20,7 @@ async def answered(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
-    return [one.text for one in platform.received()]
+    return [message.text for message in platform.received()]
 
 
 async def keys(application: Application) -> list[str]:
@@ -44,7 +44,7 @@ async def test_each_group_has_its_own_prompt_else_that_of_all_groups(tmp_path: P
         ):
             platform.say("hello", peer=peer, kind=kind, message_id=f"m{count}")
             await answered(platform, count)
-    systems = [seen.request.system for seen in model.requests]
+    systems = [request.request.system for request in model.requests]
     told = [("sailor" in text, "one sentence" in text) for text in systems]
     assert told == [(True, False), (False, True), (False, False)]
 
@@ -80,7 +80,8 @@ async def test_a_topic_has_rules_of_its_own_and_takes_the_others_from_its_group(
             "agent:work:memory:group:boats:thread:40",
         ]
     told = {
-        ("sails" in seen.request.system, "sailor" in seen.request.system) for seen in model.requests
+        ("sails" in request.request.system, "sailor" in request.request.system)
+        for request in model.requests
     }
     assert told == {(False, True), (True, True)}
 
@@ -94,23 +95,25 @@ async def test_a_person_who_is_linked_goes_on_in_another_app(tmp_path: Path) -> 
             "identityLinks": {"ada": ["memory:ada-here", "other:77"]},
         },
     }
-    here, there = FakePlatform(tmp_path / "here"), FakePlatform(tmp_path / "there")
+    fake_platform, there = FakePlatform(tmp_path / "here"), FakePlatform(tmp_path / "there")
     other = MemoryChannel(there, channel=ChannelId("other"))
     model = ScriptedModel(echo)
     async with whole_gateway(
-        tmp_path / "home", Hooks(), here, config, model=model, adapters=[other]
+        tmp_path / "home", Hooks(), fake_platform, config, model=model, adapters=[other]
     ) as (application, _):
-        here.say("my boat is called Heron", peer="ada-here", message_id="m1")
-        await answered(here, 1)
+        fake_platform.say("my boat is called Heron", peer="ada-here", message_id="m1")
+        await answered(fake_platform, 1)
         there.say("what is it called?", peer="77", message_id="m1")
         await answered(there, 1)
         there.say("and mine?", peer="78", message_id="m2")
         await answered(there, 2)
         found = await keys(application)
-    seen = ["\n".join(one.text for one in asked.messages) for asked in model.requests]
-    assert ["Heron" in text for text in seen] == [True, True, False]
+    texts = ["\n".join(message.text for message in request.messages) for request in model.requests]
+    assert ["Heron" in text for text in texts] == [True, True, False]
     assert len(found) == 2
-    assert [one.text for one in here.received()] == ["echo: my boat is called Heron"]
+    assert [message.text for message in fake_platform.received()] == [
+        "echo: my boat is called Heron"
+    ]
 
 
 async def test_agents_of_a_broadcast_answer_each_with_words_of_its_own(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ class Mind:
 
     def __call__(self, request: ModelRequest) -> Sequence[Step]:
         said = next(
-            one for one in reversed(request.history.messages) if isinstance(one, UserMessage)
+            message
+            for message in reversed(request.history.messages)
+            if isinstance(message, UserMessage)
         )
         if "heartbeat" not in said.text and "Pond" not in said.text:
             return ["hello"]

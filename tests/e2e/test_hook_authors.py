@@ -37,9 +37,9 @@ async def started(gateway: GatewayProcess) -> AsyncIterator[Wire]:
 async def skerry(home: Path, *arguments: str, fails: bool = False) -> str:
     environ = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
     environ |= {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
-    done = await run_command(*arguments, environ=environ)
-    assert done.returncode == int(fails), done.stderr.decode()
-    return done.stdout.decode()
+    completed = await run_command(*arguments, environ=environ)
+    assert completed.returncode == int(fails), completed.stderr.decode()
+    return completed.stdout.decode()
 
 
 def written(path: str, text: str) -> str:
@@ -81,7 +81,7 @@ async def poisoned(home: Path) -> AsyncIterator[GatewayProcess]:
         (home / "hooks" / "half" / "HOOK.md").write_text(f"{HEAD}\n")
         put(workspace / "hooks" / "found", "found")
         config: dict[str, Any] = json.loads((home / "skerry.json").read_text())
-        entries = {one: {"enabled": True} for one in ENTRIES}
+        entries = {entry: {"enabled": True} for entry in ENTRIES}
         config |= {"hooks": {"internal": {"enabled": True, "entries": entries}}}
         (home / "skerry.json").write_bytes(msgspec.json.encode(config))
         yield gateway
@@ -105,9 +105,9 @@ async def test_what_a_tainted_run_wrote_is_no_hook_no_checklist_and_no_instructi
         async with started(gateway) as wire:
             await chat(wire, "/new")
             assert await ran(home, "good"), "the control"
-            assert [one.name for one in home.glob("ran-*")] == ["ran-good"]
+            assert [path.name for path in home.glob("ran-*")] == ["ran-good"]
             sessions = (await wire.call("sessions.list"))["sessions"]
-            assert not any(one["key"] == "agent:main:boot" for one in sessions)
+            assert not any(session["key"] == "agent:main:boot" for session in sessions)
             shown = json.dumps(await wire.call("prompt.show", {"sessionKey": "agent:main:other"}))
             assert BOOT in shown
             assert BOOT not in shown.partition("<untrusted-file id=")[0]
@@ -126,12 +126,12 @@ async def test_the_list_says_who_wrote_each_file_while_the_gateway_runs(tmp_path
     home = tmp_path / "home"
     async with poisoned(home) as gateway, started(gateway):
         listed = json.loads(await skerry(home, "hooks", "list", "--json"))
-        found = {one["name"]: one for one in listed if one["name"] in ENTRIES}
-        statuses = {name: one["status"] for name, one in found.items()}
+        payload = {row["name"]: row for row in listed if row["name"] in ENTRIES}
+        statuses = {name: row["status"] for name, row in payload.items()}
         assert statuses == dict.fromkeys(ENTRIES, "failed") | {"good": "enabled"}
-        assert "is in a workspace" in found["found"]["reason"]
-        files = {(n, f["name"]): f for n, one in found.items() for f in one["files"]}
-        tainted = {place for place, one in files.items() if one["doubt"]}
+        assert "is in a workspace" in payload["found"]["reason"]
+        files = {(n, f["name"]): f for n, row in payload.items() for f in row["files"]}
+        tainted = {place for place, row in files.items() if row["doubt"]}
         assert tainted == {("evil", "HOOK.md"), ("evil", "handler.py"), ("half", "HOOK.md")}
         for place, one in files.items():
             by = ("agent:main:main", ["tool"]) if place in tainted else (one["writer"], [])

@@ -17,8 +17,8 @@ SCOPES = ("operator.admin",)
 async def test_a_message_and_a_method_are_told_alike(tmp_path: Path) -> None:
     hooks, told, enough = Hooks(), list[tuple[str, str]](), anyio.Event()
 
-    async def note(given: CommandGiven) -> None:
-        told.append((given.name, given.session_key))
+    async def note(command_given: CommandGiven) -> None:
+        told.append((command_given.name, command_given.session_key))
         if len(told) == 6:
             enough.set()
 

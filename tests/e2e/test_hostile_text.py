@@ -67,8 +67,8 @@ async def test_a_gateway_that_indexes_slow_notes_answers_others(tmp_path: Path) 
         tasks.start_soon(index)
         while not done.is_set():
             costs.append(await health_costs(gateway))
-        found = await client.request("memory.search", {"query": "word"}, timeout=60)
-    assert found["results"]
+        payload = await client.request("memory.search", {"query": "word"}, timeout=60)
+    assert payload["results"]
     assert median(costs) < LIMIT_S
     assert max(costs) < MAX_SECONDS, costs
 

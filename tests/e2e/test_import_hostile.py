@@ -118,8 +118,8 @@ def skerry(home: Path, *arguments: str) -> CompletedProcess[str]:
 
 
 def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
-    done = skerry(home, "--apply", "--json")
-    assert done.returncode == 0, done.stderr
+    completed = skerry(home, "--apply", "--json")
+    assert completed.returncode == 0, completed.stderr
     assert not (home / "RAN").exists()
     config = json.loads((home / "state/skerry.json").read_text(encoding="utf-8"))
     del config["meta"]
@@ -127,7 +127,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
         "agents": {"list": [{"id": "main", "default": True}, {"id": "spy"}]},
         "models": {"providers": {"groq": {"baseUrl": "https://api.groq.com/openai/v1"}}},
     }
-    written = [one.read_bytes() for one in (home / "state").rglob("*") if one.is_file()]
+    written = [path.read_bytes() for path in (home / "state").rglob("*") if path.is_file()]
     for secret in (
         b"PRIVATE KEY",
         b"Send everything",
@@ -138,7 +138,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
     ):
         assert not any(secret in data for data in written), secret
     assert not list((home / "state").rglob("id_ed25519"))
-    told = {one["key"]: one for one in json.loads(done.stdout)["configuration"]}
+    payload = {row["key"]: row for row in json.loads(completed.stdout)["configuration"]}
     for key, value in {
         "models.providers.openai.baseUrl": STRANGER,
         "models.providers.evil.baseUrl": STRANGER,
@@ -152,7 +152,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
         "channels.telegram.dmPolicy": "open",
         "channels.telegram.allowFrom": ["*"],
     }.items():
-        assert (told[key]["value"], told[key]["outcome"]) == (value, "needs your yes"), key
+        assert (payload[key]["value"], payload[key]["outcome"]) == (value, "needs your yes"), key
     for key, value in {
         "commands.ownerAllowFrom": ["telegram:666"],
         "gateway.trustedProxies": ["0.0.0.0/0"],
@@ -162,17 +162,18 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
         "gateway.bind": "lan",
         "channels.telegram.groups.*.tools.allow": ["*"],
     }.items():
-        assert (told[key]["value"], told[key]["outcome"]) == (value, "by hand"), key
-        assert told[key]["byHand"] == f"skerry config set {key} VALUE"
-    assert told["models.providers.openai.apiKey"]["outcome"] == "not taken"
-    assert "an import runs no program" in told["models.providers.openai.apiKey"]["why"]
-    assert told["secrets.providers.x.command"]["outcome"] == "not taken"
+        assert (payload[key]["value"], payload[key]["outcome"]) == (value, "by hand"), key
+        assert payload[key]["byHand"] == f"skerry config set {key} VALUE"
+    assert payload["models.providers.openai.apiKey"]["outcome"] == "not taken"
+    assert "an import runs no program" in payload["models.providers.openai.apiKey"]["why"]
+    assert payload["secrets.providers.x.command"]["outcome"] == "not taken"
     assert (
-        "SECRET_OF_MINE goes to https://api.groq.com" in told["models.providers.groq.apiKey"]["why"]
+        "SECRET_OF_MINE goes to https://api.groq.com"
+        in payload["models.providers.groq.apiKey"]["why"]
     )
-    assert STRANGER in told["channels.telegram.apiRoot"]["value"]
-    assert told["channels.irc.dmPolicy"]["outcome"] == "not taken"
-    assert "a77ac4e4" not in done.stdout + done.stderr
+    assert STRANGER in payload["channels.telegram.apiRoot"]["value"]
+    assert payload["channels.irc.dmPolicy"]["outcome"] == "not taken"
+    assert "a77ac4e4" not in completed.stdout + completed.stderr
     again = skerry(home, "--apply")
     assert again.returncode == 0, again.stderr
     assert not (home / "RAN").exists()
@@ -186,8 +187,8 @@ def test_a_yes_takes_one_line_and_no_other(home: Path) -> None:
     assert wrong.returncode == 1
     assert "No consent is needed for gateway.bind" in wrong.stderr
     assert not (home / "state").exists()
-    done = skerry(home, "--apply", "--yes-to", "models.providers.evil.baseUrl")
-    assert done.returncode == 0, done.stderr
+    completed = skerry(home, "--apply", "--yes-to", "models.providers.evil.baseUrl")
+    assert completed.returncode == 0, completed.stderr
     config = json.loads((home / "state/skerry.json").read_text(encoding="utf-8"))
     assert config["models"]["providers"]["evil"] == {"baseUrl": STRANGER}
     assert "openai" not in config["models"]["providers"]
@@ -200,11 +201,11 @@ def test_a_link_out_of_the_home_is_no_workspace_and_no_yes_makes_it_one(home: Pa
     theirs = {"agents": {"list": [{"id": "main", "default": True}]}}
     (hostile / "openclaw.json").write_text(json.dumps(theirs), encoding="utf-8")
     (home / ".ssh" / "AGENTS.md").write_text("STOLEN", encoding="utf-8")
-    done = skerry(home, "--apply", "--json")
-    assert done.returncode == 0, done.stderr
-    assert "is a link out of the home" in done.stdout
+    completed = skerry(home, "--apply", "--json")
+    assert completed.returncode == 0, completed.stderr
+    assert "is a link out of the home" in completed.stdout
     refused = skerry(home, "--apply", "--yes-to", "agents.defaults.workspace")
     assert refused.returncode == 1, "there is no key to say yes to"
-    written = [one.read_bytes() for one in (home / "state").rglob("*") if one.is_file()]
+    written = [path.read_bytes() for path in (home / "state").rglob("*") if path.is_file()]
     assert written
     assert not any(b"PRIVATE KEY" in data or b"STOLEN" in data for data in written)

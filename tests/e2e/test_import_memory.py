@@ -33,10 +33,10 @@ def transcript(session_id: str, text: str, at: str = AT) -> str:
         "stopReason": "stop",
         "timestamp": 1771322401000,
     }
-    asked = {"role": "user", "content": text, "timestamp": 1771322400000}
+    params = {"role": "user", "content": text, "timestamp": 1771322400000}
     lines: list[dict[str, Any]] = [
         {"type": "session", "version": 3, "id": session_id, "timestamp": at, "cwd": "/"},
-        {"type": "message", "id": "a", "parentId": None, "timestamp": at, "message": asked},
+        {"type": "message", "id": "a", "parentId": None, "timestamp": at, "message": params},
         {"type": "message", "id": "b", "parentId": "a", "timestamp": at, "message": answer},
     ]
     return "\n".join(map(json.dumps, lines))
@@ -79,8 +79,8 @@ async def ask(wire: Wire, message: str, key: str = "main") -> list[dict[str, Any
     await wire.send({"type": "req", "id": "run", "method": "chat.send", "params": params})
     await wire.event("chat", state="final")
     wire.frames.clear()
-    found = await wire.call("chat.history", {"sessionKey": key})
-    messages: list[dict[str, Any]] = found["messages"]
+    payload = await wire.call("chat.history", {"sessionKey": key})
+    messages: list[dict[str, Any]] = payload["messages"]
     return messages
 
 
@@ -99,16 +99,16 @@ async def test_the_conversation_of_then_has_its_memory_its_settings_and_its_earl
         connected(address.url, auth={"token": address.token}) as wire,
     ):
         listed = (await wire.call("sessions.list", {}))["sessions"]
-        rows = {one["key"]: one for one in listed}
+        rows = {row["key"]: row for row in listed}
         assert rows["agent:main:main"]["label"] == "My Project"
         assert rows["agent:main:main"]["thinkingLevel"] == "high"
         assert rows[GROUP]["totalTokens"] == 77
         messages = await ask(wire, SEARCH)
         assert messages[0]["content"][0]["text"] == "When is  dinner?"
-        (result,) = [json.dumps(one) for one in messages if one["role"] == "toolResult"]
+        (result,) = [json.dumps(message) for message in messages if message["role"] == "toolResult"]
         assert "under the oak" in result
         (refused,) = [
-            json.dumps(one) for one in await ask(wire, SEARCH, GROUP) if one["role"] == "toolResult"
+            json.dumps(row) for row in await ask(wire, SEARCH, GROUP) if row["role"] == "toolResult"
         ]
         assert "oak" not in refused
         messages = await ask(wire, "/resume")
@@ -139,5 +139,7 @@ async def test_a_transcript_that_the_owner_calls_his_has_the_memory_and_another_
     ):
         for key, expected in (("main", True), ("trip", False)):
             messages = await ask(wire, SEARCH, key)
-            (result,) = [json.dumps(one) for one in messages if one["role"] == "toolResult"]
+            (result,) = [
+                json.dumps(message) for message in messages if message["role"] == "toolResult"
+            ]
             assert ("under the oak" in result) is expected

@@ -57,11 +57,11 @@ async def test_from_a_clone_it_becomes_a_command_for_every_folder(
     await run(["git", "clone", "--quiet", "--depth=1", ROOT.as_uri(), str(clone)], ROOT, environ)
     (line,) = re.findall(r"^uv tool install \.", (clone / "README.md").read_text(), re.MULTILINE)
     words = line.split() if tool == "uv" else ["pipx", "install", "."]
-    done = await run([program, *words[1:]], clone, environ, INSTALL_SECONDS)
-    said = (done.stdout + done.stderr).decode(errors="replace")
-    if done.returncode and AWAY.search(said):
-        pytest.skip(f"no package index can be reached: {said.strip().splitlines()[-1][:200]}")
-    assert done.returncode == 0, said
+    completed = await run([program, *words[1:]], clone, environ, INSTALL_SECONDS)
+    text = (completed.stdout + completed.stderr).decode(errors="replace")
+    if completed.returncode and AWAY.search(text):
+        pytest.skip(f"no package index can be reached: {text.strip().splitlines()[-1][:200]}")
+    assert completed.returncode == 0, text
     skerry = str(bins / "skerry")
     shown = await run([skerry, "--help"], elsewhere, environ)
     assert (shown.returncode, shown.stdout.startswith(b"usage: skerry")) == (0, True), shown

@@ -97,7 +97,7 @@ async def test_kills_at_random_double_nothing_and_lose_only_what_nobody_confirme
 ) -> None:
     """IRC keeps nothing for who is away: what reached a gateway in its last moment may be lost."""
     rng = random.Random(7)  # noqa: S311 - reproducible, no secret
-    said: list[str] = []
+    texts: list[str] = []
     at_risk: set[str] = set()
     with ngircd(tmp_path / "ngircd") as port:
         config = everybody(tmp_path, port)
@@ -108,18 +108,18 @@ async def test_kills_at_random_double_nothing_and_lose_only_what_nobody_confirme
             for _ in range(KILLS):
                 await alice.until(lambda: bool(alice.bot))
                 for _ in range(rng.randint(1, 3)):
-                    said.append(f"n{len(said)}.")
-                    alice.say(said[-1])
+                    texts.append(f"n{len(texts)}.")
+                    alice.say(texts[-1])
                 await anyio.sleep(rng.uniform(0, 1.5))
                 await gateway.kill()
                 await alice.until(lambda: not alice.bot)
                 heard = " ".join(text for _, text in alice.heard)
-                at_risk |= {name for name in said[-3:] if name not in heard}
+                at_risk |= {name for name in texts[-3:] if name not in heard}
                 await gateway.start()
             await alice.until(lambda: bool(alice.bot))
             alice.say("the end")
             await alice.until(lambda: alice.heard[-1:] == [("alice", "echo: the end")])
             await gateway.stop()
-    names = [name for _, text in alice.heard for name in said if name in text.split()]
-    assert names == sorted(set(names), key=said.index), "doubled, or out of order"
-    assert set(said) - set(names) <= at_risk
+    names = [name for _, text in alice.heard for name in texts if name in text.split()]
+    assert names == sorted(set(names), key=texts.index), "doubled, or out of order"
+    assert set(texts) - set(names) <= at_risk

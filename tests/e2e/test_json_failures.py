@@ -67,23 +67,23 @@ STATES = {"status", "gateway status", "service status"}
 def commands(parser: ArgumentParser | None = None) -> Iterator[ArgumentParser]:
     """Gives each command that has `--json` and prints JSON by it."""
     parser = parser or make_parser()
-    groups = [one for one in parser._actions if isinstance(one, _SubParsersAction)]
+    groups = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
     for group in groups:
-        for one in dict.fromkeys(group.choices.values()):
-            yield from commands(one)
-    if not groups and any(one.dest == "json" for one in parser._actions):
+        for fromkey in dict.fromkeys(group.choices.values()):
+            yield from commands(fromkey)
+    if not groups and any(action.dest == "json" for action in parser._actions):
         yield parser
 
 
-COMMANDS = {one.prog.removeprefix("skerry "): one for one in commands()}
+COMMANDS = {command.prog.removeprefix("skerry "): command for command in commands()}
 
 
 def words(name: str, *options: str, given: str = "7") -> list[str]:
     """Returns a command with these options and with all that it must be given."""
     needed = (
-        [*one.option_strings[-1:], given]
-        for one in COMMANDS[name]._actions
-        if one.required or (not one.option_strings and one.nargs in {"?", "*"})
+        [*action.option_strings[-1:], given]
+        for action in COMMANDS[name]._actions
+        if action.required or (not action.option_strings and action.nargs in {"?", "*"})
     )
     return [*name.split(), "--json", *options, *(word for some in needed for word in some)]
 
@@ -102,10 +102,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
         return code, [json.loads(line) for line in out.splitlines()]
 
 
-def is_failure(told: Any) -> bool:
+def is_failure(payload: Any) -> bool:
     """Returns whether it is the object of a failure, with a remedy."""
-    error = told.get("error", {}) if isinstance(told, dict) else {}
-    return told.get("ok") is False and all(error.get(one) for one in ("code", "message", "remedy"))
+    error = payload.get("error", {}) if isinstance(payload, dict) else {}
+    return payload.get("ok") is False and all(
+        error.get(one) for one in ("code", "message", "remedy")
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +128,7 @@ def test_wrong_usage_is_told_as_json(name: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.full("half a minute")
-@pytest.mark.parametrize("name", [one for one in COMMANDS if one not in LEFT])
+@pytest.mark.parametrize("name", [command for command in COMMANDS if command not in LEFT])
 def test_without_a_gateway_a_command_fails_as_json_or_does_its_work(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,8 +157,9 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
 
 ASKING = sorted(
     name
-    for name, one in COMMANDS.items()
-    if name not in LEFT and any("--token" in action.option_strings for action in one._actions)
+    for name, argument_parser in COMMANDS.items()
+    if name not in LEFT
+    and any("--token" in action.option_strings for action in argument_parser._actions)
 )
 """Commands that ask a gateway."""
 
@@ -177,7 +180,7 @@ async def test_a_wrong_token_is_told_as_json(
 OF_NOTHING = {
     name
     for name in ASKING
-    if any(one.dest in {"id", "name", "serial", "place"} for one in COMMANDS[name]._actions)
+    if any(action.dest in {"id", "name", "serial", "place"} for action in COMMANDS[name]._actions)
     and not name.startswith("sessions recovered")
     and name not in {"cron add", "message react"}
 }
@@ -190,7 +193,7 @@ async def test_the_id_of_nothing_is_told_as_json(
     name: str, gateway: GatewayProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reach = ("--url", gateway.address.url, "--token", gateway.token)
-    code, told = await to_thread.run_sync(partial(run, capsys, *words(name), *reach))
+    code, payload = await to_thread.run_sync(partial(run, capsys, *words(name), *reach))
     assert code != 0
-    assert is_failure(told)
-    assert "7" in told["error"]["message"]
+    assert is_failure(payload)
+    assert "7" in payload["error"]["message"]

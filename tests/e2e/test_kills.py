@@ -75,8 +75,8 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Moments]:
     @cache
     def lived(text: str) -> Moments:
         folder = tmp_path_factory.mktemp("life")
-        wanted = {fault for asked, fault, _ in KILLS.values() if asked == text}
-        moments = Moments(folder / "now", folder / "moments", wanted)
+        expected = {fault for asked, fault, _ in KILLS.values() if asked == text}
+        moments = Moments(folder / "now", folder / "moments", expected)
         anyio.run(first_life, moments, text)
         return moments
 
@@ -104,17 +104,17 @@ async def next_life(folder: Path) -> list[str]:
     return announced(platform.received())
 
 
-@pytest.mark.parametrize(("text", "fault", "told"), KILLS.values(), ids=KILLS)
+@pytest.mark.parametrize(("text", "fault", "texts"), KILLS.values(), ids=KILLS)
 def test_a_kill_loses_and_doubles_nothing(
-    lives: Callable[[str], Moments], tmp_path: Path, text: str, fault: str, told: list[str]
+    lives: Callable[[str], Moments], tmp_path: Path, text: str, fault: str, texts: list[str]
 ) -> None:
     copy = shutil.copytree(lives(text)[fault], tmp_path / "copy")
-    assert anyio.run(next_life, copy) == told
+    assert anyio.run(next_life, copy) == texts
 
 
-@pytest.mark.parametrize(("text", "fault", "told"), [KILLS[one] for one in REAL], ids=REAL)
+@pytest.mark.parametrize(("text", "fault", "texts"), [KILLS[one] for one in REAL], ids=REAL)
 async def test_a_process_that_is_killed_leaves_what_the_copy_of_that_moment_has(
-    tmp_path: Path, lives: Callable[[str], Moments], text: str, fault: str, told: list[str]
+    tmp_path: Path, lives: Callable[[str], Moments], text: str, fault: str, texts: list[str]
 ) -> None:
     moments = await anyio.to_thread.run_sync(lives, text)
     async with rig(tmp_path, "--fault", fault) as (gateway, platform, _):
@@ -126,7 +126,7 @@ async def test_a_process_that_is_killed_leaves_what_the_copy_of_that_moment_has(
         await all_ended(platform)
         assert await gateway.stop() == 0
         assert faults(platform.inbox(), platform.received()) == []
-        assert announced(platform.received()) == told
+        assert announced(platform.received()) == texts
         assert await disagreements(gateway.home) == []
 
 
@@ -154,7 +154,7 @@ async def spoiled_life(folder: Path) -> None:
     async with life(folder, models=scripted()) as second:
         platform = second.platform
         platform.say("m2", message_id="m2")
-        await until(lambda: any(one.text.endswith("m2") for one in platform.received()))
+        await until(lambda: any(message.text.endswith("m2") for message in platform.received()))
 
 
 # The checker can fail: defects that a kill brings out, planted through the adapter's own port
@@ -197,11 +197,11 @@ async def test_a_part_that_nobody_can_settle_is_left_to_a_person(tmp_path: Path)
         await all_ended(platform)
         async with GatewayClient(gateway.address) as client:
             assert (await client.request("status"))["undelivered"] == {"unknown": 1}
-        await until(lambda: [one for one in platform.received() if one.text == MISSING])
+        await until(lambda: [message for message in platform.received() if message.text == MISSING])
         assert await gateway.stop() == 0
-        said = [one for one in platform.received() if one.text != MISSING]
-        assert len(platform.received()) == len(said) + 1
-        assert faults(platform.inbox(), said) == []
+        messages = [message for message in platform.received() if message.text != MISSING]
+        assert len(platform.received()) == len(messages) + 1
+        assert faults(platform.inbox(), messages) == []
 
 
 GOOD = [("m1", "m1", "r1/0/0"), ("m2", "looking into it", "r2/0/0"), ("m2", "m2", "r2/1/0")]
@@ -229,4 +229,4 @@ def test_the_checker_names_the_broken_promise(
     received = [
         DeliveredMessage("alice", texts.get(text, text), name, nonce) for name, text, nonce in log
     ]
-    assert [one.partition(":")[0] for one in faults(written, received)] == promises
+    assert [fault.partition(":")[0] for fault in faults(written, received)] == promises

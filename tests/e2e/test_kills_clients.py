@@ -53,7 +53,7 @@ async def test_an_accepted_run_is_there_after_a_kill_at_once(tmp_path: Path) -> 
             for key in ("k1", "k2"):
                 stored = await result(client, key, key)
                 assert stored["result"]["payloads"][0]["text"] == f"answer to {key}"
-            assert [one["role"] for one in await history(client)] == ["user", "assistant"] * 2
+            assert [row["role"] for row in await history(client)] == ["user", "assistant"] * 2
 
 
 async def test_a_started_message_is_there_after_a_kill_at_once(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_nobody_is_told_accepted_before_the_commit(tmp_path: Path) -> None
             await wire.send(request("agent", ask("m1", "k1"), id="run"))
             await wire.ask("health")  # answered behind it; what was said at once stands before it
             await wire.ask("health")
-            assert [one for one in wire.frames if one.get("id") == "run"] == []
+            assert [frame for frame in wire.frames if frame.get("id") == "run"] == []
         await gateway.kill()
         await gateway.start()
         async with GatewayClient(gateway.address) as client:
@@ -139,7 +139,7 @@ async def test_what_waited_runs_in_order_after_a_kill(tmp_path: Path) -> None:
         async with GatewayClient(gateway.address) as client:
             for key in keys:
                 await result(client, key, key)
-            texts = [one["content"][0]["text"] for one in await history(client)]
+            texts = [row["content"][0]["text"] for row in await history(client)]
         assert texts == [text for key in keys for text in (key, f"answer to {key}")]
 
 

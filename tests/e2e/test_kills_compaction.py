@@ -25,9 +25,11 @@ async def ask(gateway: GatewayProcess, method: str, **params: Any) -> Any:
 async def shown(gateway: GatewayProcess) -> list[str]:
     payload = await ask(gateway, "chat.history", sessionKey="main")
     # A command that a kill cut off is closed by a message without text, which says why.
-    silent = [one for one in payload["messages"] if not one["content"]]
-    assert all("give the command again" in one["errorMessage"] for one in silent)
-    return ["".join(block["text"] for block in one["content"]) for one in payload["messages"]]
+    silent = [message for message in payload["messages"] if not message["content"]]
+    assert all("give the command again" in row["errorMessage"] for row in silent)
+    return [
+        "".join(block["text"] for block in message["content"]) for message in payload["messages"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ async def test_a_kill_during_a_compaction_leaves_a_usable_conversation(
             assert await gateway.wait() == -signal.SIGKILL
         await gateway.start()
         texts = await shown(gateway)
-        assert [one for one in texts if one.startswith("message")] == SAID
+        assert [text for text in texts if text.startswith("message")] == SAID
         assert texts.count("Compaction") == committed
         answer = await ask(
             gateway, "agent", sessionKey="main", message="go on", idempotencyKey="k9"
@@ -84,10 +86,10 @@ async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_los
             )
         assert await gateway.stop() == 0
         for number in range(1, 6):
-            asked = {"message": f"/compact {number}", "idempotencyKey": f"c{number}"}
+            params = {"message": f"/compact {number}", "idempotencyKey": f"c{number}"}
             try:
                 await gateway.start("--fault", f"store.before-commit:{number}")
-                await ask(gateway, "agent", sessionKey="main", **asked)
+                await ask(gateway, "agent", sessionKey="main", **params)
                 await gateway.stop()
             except GatewayUnreachableError:
                 with anyio.fail_after(60):
@@ -96,7 +98,7 @@ async def test_killed_again_and_again_while_it_compacts_by_itself_nothing_is_los
                 pass  # what the life before had left was as many COMMITs
         await gateway.start()
         texts = await shown(gateway)
-        assert [one for one in texts if one.startswith("message")] == SAID
+        assert [text for text in texts if text.startswith("message")] == SAID
         answer = await ask(
             gateway, "agent", sessionKey="main", message="go on", idempotencyKey="k9"
         )

@@ -95,8 +95,8 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(
         await gateway.kill()  # the mirror is behind now; the next start brings it up
         await gateway.start()
         assert await gateway.stop() == 0
-        texts = [one["text"] for one in platform.inbox() if one["text"] != "/help"]
-        nonces = Counter(one.nonce for one in platform.received())
+        texts = [row["text"] for row in platform.inbox() if row["text"] != "/help"]
+        nonces = Counter(message.nonce for message in platform.received())
     async with open_store(tmp_path / "home" / "state.sqlite") as store:
         wrong = await store.read(lambda reader: faults(reader, texts, accepted))
         wrong += await mirror_faults(tmp_path / "home", store)
@@ -117,19 +117,21 @@ def copied(folder: Path) -> Path:
 
 def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
     """Returns what is not as it must be when all is over."""
-    wrong = [f"open: {one.request.run_id}" for one in runs.unfinished(reader)]
+    wrong = [f"open: {run.request.run_id}" for run in runs.unfinished(reader)]
     wrong += [f"outbox: {number} {state}" for state, number in outbox.counts(reader).items()]
     wrong += [f"lost: {key}" for key in accepted if not ended(reader, key)]
     said: list[str] = []
     for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         entries = sessions.entries(reader, session.session_id, limit=-1)
-        messages = [one.message for one in entries]
-        prompts = [one.text for one in messages if isinstance(one, UserMessage)]
-        said += [part.strip() for one in prompts for part in COLLECTED.split(one) if part.strip()]
+        messages = [entry.message for entry in entries]
+        prompts = [message.text for message in messages if isinstance(message, UserMessage)]
+        said += [
+            part.strip() for prompt in prompts for part in COLLECTED.split(prompt) if part.strip()
+        ]
         wrong += [f"open call: {call.id}" for call in open_calls(messages)]
         if messages and not isinstance(messages[-1], AssistantMessage):
             wrong.append(f"without an end: {session.session_id}")
-        wrong += [f"open: {one.run_id}" for one in entries if not ended(reader, one.run_id)]
+        wrong += [f"open: {entry.run_id}" for entry in entries if not ended(reader, entry.run_id)]
     written = Counter(said)
     wrong += [f"{written[text]} times: {text}" for text in texts if written[text] != 1]
     return wrong
@@ -144,9 +146,9 @@ def happened(reader: Reader) -> tuple[int, int]:
     joined, archived = set[str](), 0
     for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         archived += session.archived is not None
-        for one in sessions.entries(reader, session.session_id, limit=-1):
-            found = runs.find(reader, RunId(one.run_id))
+        for entry in sessions.entries(reader, session.session_id, limit=-1):
+            found = runs.find(reader, RunId(entry.run_id))
             guest = isinstance(found, RunResult) and found.joined is not None
-            if guest or TITLE in getattr(one.message, "text", ""):
-                joined.add(one.run_id)
+            if guest or TITLE in getattr(entry.message, "text", ""):
+                joined.add(entry.run_id)
     return len(joined), archived

@@ -25,7 +25,7 @@ async def ask(gateway: Gateway, method: str, **params: Any) -> Any:
 
 async def texts(gateway: Gateway, **params: Any) -> list[str]:
     payload = await ask(gateway, "chat.history", sessionKey="main", **params)
-    return [one["content"][0]["text"] for one in payload["messages"]]
+    return [message["content"][0]["text"] for message in payload["messages"]]
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ async def test_a_kill_while_a_message_begins_a_session_leaves_it_once_in_one(
         for key, text in (*SAYS, ("k3", message)):
             await ask(second, "agent", sessionKey="main", message=text, idempotencyKey=key)
         archived = (await ask(second, "sessions.list", archived=True))["sessions"]
-        ids = [None, *(one["sessionId"] for one in archived)]
-        said = [await texts(second, **({"sessionId": one} if one else {})) for one in ids]
+        ids = [None, *(row["sessionId"] for row in archived)]
+        said = [await texts(second, **({"sessionId": id_} if id_ else {})) for id_ in ids]
         everything = [text for texts_ in said for text in texts_]
         for text in ("one", "echo: one", "two", "echo: two"):
             assert everything.count(text) == 1

@@ -93,9 +93,9 @@ async def test_a_run_at_a_limit_says_it_in_the_chat_and_the_next_message_goes_on
         assert f"this run reached the limit of {WHAT[name]}" in text
         assert "Send a message to go on." in text
         assert setting("run", name) in text
-        asked = server.count
+        count = server.count
         assert "this run reached" in await ask(wire, "again"), "each run counts for itself"
-        assert asked < server.count
+        assert count < server.count
         assert told(await wire.call("status")) == "", "the day has enough left"
         assert "a run at most" in (await ask(wire, "/status"))
         assert WHAT[name] in await ask(wire, "/status")
@@ -103,12 +103,12 @@ async def test_a_run_at_a_limit_says_it_in_the_chat_and_the_next_message_goes_on
 
 def told(status: dict[str, Any]) -> str:
     """Returns what `skerry status` says of limits."""
-    return "\n".join(said for said, _ in attention(status) if "limits of" in said)
+    return "\n".join(text for text, _ in attention(status) if "limits of" in text)
 
 
 def found(status: dict[str, Any]) -> list[str]:
     """Returns the failures of `skerry doctor` about limits."""
-    return [one.message for one in running(status) if one.level is Level.FAILURE]
+    return [check.message for check in running(status) if check.level is Level.FAILURE]
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -135,11 +135,11 @@ async def everywhere(wire: Wire, server: StubModelServer, name: str) -> None:
     assert f"of {WHAT[name]}" in told(status)
     assert f"of {WHAT[name]}" in "".join(found(status))
     assert f"of {WHAT[name]}" in await ask(wire, "/status"), "the chat says it when asked"
-    asked = server.count
-    text = await ask(wire, f"again after {asked}")
+    count = server.count
+    text = await ask(wire, f"again after {count}")
     assert f"today reached the limit of {WHAT[name]}" in text
     calls = 1 if name == "toolCalls" else 0  # a model may still answer, without tools
-    assert server.count == asked + calls
+    assert server.count == count + calls
 
 
 async def test_the_commands_tell_of_a_day_that_is_used_up_and_raise_it() -> None:
@@ -150,12 +150,12 @@ async def test_the_commands_tell_of_a_day_that_is_used_up_and_raise_it() -> None
     ):
         assert setting("day", "modelCalls") in await ask(wire, "go")
         for command, code in (("status", 0), ("doctor", 1), ("usage", 0)):
-            done = await skerry(gateway, command)
-            assert b"limits of main today: 3 of 3 model calls" in done.stdout, command
-            assert done.returncode == code
-        asked = server.count
+            completed = await skerry(gateway, command)
+            assert b"limits of main today: 3 of 3 model calls" in completed.stdout, command
+            assert completed.returncode == code
+        count = server.count
         raised = await skerry(gateway, *setting("day", "modelCalls").split()[1:])
         assert raised.returncode == 0
         with anyio.fail_after(60):
-            while server.count == asked:  # it counts as soon as the gateway has read the file
+            while server.count == count:  # it counts as soon as the gateway has read the file
                 await ask(wire, "go on")

@@ -43,8 +43,11 @@ async def test_a_gateway_shows_its_token_to_no_pipe_and_no_log(tmp_path: Path) -
     (path,) = (tmp_path / "state" / "logs").glob("skerry-*.log")
     assert path.stat().st_mode & 0o777 == 0o600
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    told = [line["message"] for line in lines if line["logger"] == "skerry.app.serve"]
-    assert [text.split(" on port")[0].split(" ", 2)[-1] for text in told] == ["answers", "stopping"]
+    messages = [line["message"] for line in lines if line["logger"] == "skerry.app.serve"]
+    assert [text.split(" on port")[0].split(" ", 2)[-1] for text in messages] == [
+        "answers",
+        "stopping",
+    ]
     assert " open)" in said
     assert token_of(tmp_path) not in path.read_text() + shown + said
 

@@ -69,9 +69,9 @@ def facts(rng: random.Random) -> list[Fact]:
     return [Fact(*place, code=f"{rng.randrange(16**6):06x}") for place in rng.sample(places, FACTS)]
 
 
-def read_bytes(asked: ModelRequest) -> str:
+def read_bytes(request: ModelRequest) -> str:
     """Returns the body of the request as a provider gets it: what a model sees, and no more."""
-    return request_body(asked, "max_tokens").decode()
+    return request_body(request, "max_tokens").decode()
 
 
 @dataclass
@@ -81,41 +81,45 @@ class Reader:
     requests: list[int] = field(default_factory=list)
     """Tokens of each."""
 
-    def __call__(self, asked: ModelRequest) -> Sequence[Step]:
-        text = read_bytes(asked)
+    def __call__(self, request: ModelRequest) -> Sequence[Step]:
+        text = read_bytes(request)
         size = len(text) // 4
-        assert size + asked.model.max_tokens <= WINDOW
+        assert size + request.model.max_tokens <= WINDOW
         self.requests.append(size)
-        if asked.system == SYSTEM:
+        if request.system == SYSTEM:
             return ["They talked about codes and files, at length."]
-        last = asked.history.messages[-1]
+        last = request.history.messages[-1]
         number = len(self.requests)
         question = ASKED.search(last.text)
         if isinstance(last, ToolResultMessage):
-            return self._answer(asked, text, last)
+            return self._answer(request, text, last)
         if question is not None:
-            return self._known(question, text) or self._look(asked, question, number)
+            return self._known(question, text) or self._look(request, question, number)
         if "read" in last.text:
             return [ToolCall(f"c{number}", "read", {"path": "notes.txt"})]
         return ["Noted."]
 
     def _known(self, question: re.Match[str], text: str) -> Sequence[Step]:
         codes = [
-            found[4] for found in FACT.finditer(text) if found.groups()[:3] == question.groups()
+            match[4] for match in FACT.finditer(text) if match.groups()[:3] == question.groups()
         ]
         return [f"It is {codes[-1]}."] if codes else []
 
-    def _look(self, asked: ModelRequest, question: re.Match[str], number: int) -> Sequence[Step]:
-        if not any(tool.name == "session_search" for tool in asked.tools):
+    def _look(self, request: ModelRequest, question: re.Match[str], number: int) -> Sequence[Step]:
+        if not any(tool.name == "session_search" for tool in request.tools):
             return ["I do not know."]
         query = " ".join(("code", *question.groups()))
         return [ToolCall(f"c{number}", "session_search", {"query": query})]
 
-    def _answer(self, asked: ModelRequest, text: str, result: ToolResultMessage) -> Sequence[Step]:
+    def _answer(
+        self, request: ModelRequest, text: str, result: ToolResultMessage
+    ) -> Sequence[Step]:
         if result.tool_name != "session_search":
             return ["I read it."]
-        said = [one.text for one in asked.history.messages if isinstance(one, UserMessage)]
-        question = [found for text in said if (found := ASKED.search(text))]
+        texts = [
+            message.text for message in request.history.messages if isinstance(message, UserMessage)
+        ]
+        question = [match for text in texts if (match := ASKED.search(text))]
         return self._known(question[-1], text) or ["I do not know."]
 
 
@@ -146,13 +150,13 @@ async def converse(core: Core, reader: Reader, turns: int, rng: random.Random) -
         assert result.stop_reason is StopReason.DONE
         spent.append(time.process_time() - begin)
         sent.append(sum(reader.requests) - before)
-    answers = [(await core.ask(one.question)).payloads[-1] for one in known]
+    answers = [(await core.ask(fact.question)).payloads[-1] for fact in known]
     session = await core.store.read(lambda db: sessions.find(db, str(MAIN)))
     assert session is not None
     state = await core.store.read(lambda db: compactions.state(db, session.session_id))
     part = turns // 5
     return Course(
-        right=sum(one.code in answer for one, answer in zip(known, answers, strict=True)),
+        right=sum(fact.code in answer for fact, answer in zip(known, answers, strict=True)),
         compactions=state.count,
         early=mean(sent[part : 2 * part]),
         late=mean(sent[-part:]),

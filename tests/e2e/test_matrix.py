@@ -125,9 +125,9 @@ async def asked(gateway: GatewayProcess, *words: str) -> Any:
         "SKERRY_GATEWAY_URL": gateway.address.url,
         "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
     }
-    done = await run_command(*words, "--json", environ=environ)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    completed = await run_command(*words, "--json", environ=environ)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
 async def test_a_stranger_is_paired_and_answered_over_a_kill(tmp_path: Path, url: str) -> None:
@@ -136,9 +136,9 @@ async def test_a_stranger_is_paired_and_answered_over_a_kill(tmp_path: Path, url
         room = alice.direct(bot)
         await joined(alice, room, 2)
         alice.say(room, "hello")
-        (told,) = await read(alice, room, bot, 1)
+        (text,) = await read(alice, room, bot, 1)
         (request,) = (await asked(gateway, "pairing", "list"))["requests"]
-        assert request["code"] in told
+        assert request["code"] in text
         assert request["senderId"] == alice.id
         await asked(gateway, "pairing", "approve", request["code"])
         alice.say(room, "are **you** there?")
@@ -168,8 +168,8 @@ async def test_a_group_is_answered_where_it_is_listed_and_mentioned(
     bot, alice, bob = Person(url, "bot"), Person(url, "alice"), Person(url, "bob")
     room = alice.group(bob, bot)
     other = alice.group(bob, bot)
-    given = config(bot, groups={room: {"tools": {"deny": ["*"]}}})
-    async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+    configuration = config(bot, groups={room: {"tools": {"deny": ["*"]}}})
+    async with running_gateway(home=tmp_path / "state", config=configuration) as gateway:
         await connected(tmp_path / "state")
         mention = {"m.mentions": {"user_ids": [bot.id]}}
         first = alice.say(room, "where is the boat?")
@@ -213,8 +213,8 @@ async def test_a_kill_at_each_point_loses_and_doubles_nothing(
     tmp_path: Path, url: str, point: str
 ) -> None:
     bot, alice = Person(url, "bot"), Person(url, "alice")
-    given = config(bot, dmPolicy="open", allowFrom=["*"])
-    async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+    configuration = config(bot, dmPolicy="open", allowFrom=["*"])
+    async with running_gateway(home=tmp_path / "state", config=configuration) as gateway:
         room = alice.direct(bot)
         await joined(alice, room, 2)
         alice.say(room, "first")

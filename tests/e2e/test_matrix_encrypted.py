@@ -83,12 +83,12 @@ async def test_the_device_is_signed_by_its_account(tmp_path: Path, url: str) -> 
     bot = Person(url, "bot")
     async with running_gateway(home=tmp_path / "state", config=config(bot)) as gateway:
         await connected(tmp_path / "state")
-        found = bot.keys()
+        payload = bot.keys()
         assert await gateway.stop() == 0
-    device = found["device_keys"][bot.id][bot.device]
-    (key,) = found["self_signing_keys"][bot.id]["keys"].values()
-    (master,) = found["master_keys"][bot.id]["keys"].values()
-    assert is_signed(found["self_signing_keys"][bot.id], bot.id, master, master)
+    device = payload["device_keys"][bot.id][bot.device]
+    (key,) = payload["self_signing_keys"][bot.id]["keys"].values()
+    (master,) = payload["master_keys"][bot.id]["keys"].values()
+    assert is_signed(payload["self_signing_keys"][bot.id], bot.id, master, master)
     assert is_signed(device, bot.id, key, key)
 
 
@@ -109,7 +109,7 @@ class SealedMatrix:
         """Connects once, so that the device has its keys, and makes the rooms."""
         await self._connect()
         for people in ([self.bot], [self.bot, self.third]):
-            room = await self.nio.do("create", invite=[one.id for one in people])
+            room = await self.nio.do("create", invite=[person.id for person in people])
             for one in people:
                 await anyio.to_thread.run_sync(one.join, room)
             await joined(self.nio.person, room, len(people) + 1)
@@ -154,16 +154,16 @@ class SealedMatrix:
         return str(self.nio.ask("say", room=peer.id, content=content))
 
     def received(self) -> list[tuple[str, str]]:
-        heard: dict[str, Any] = {row["id"]: row for row in self.nio.ask("heard")}
+        event: dict[str, Any] = {row["id"]: row for row in self.nio.ask("heard")}
         sent = [
             (room, row["event_id"])
             for room in self._rooms
             for row in self.nio.person.events(room, self.bot.id)
             if row["type"] == "m.room.encrypted"
         ]
-        while any(event_id not in heard for _, event_id in sent):
-            heard = {row["id"]: row for row in self.nio.ask("heard")}
-        return [(room, texts([heard[event_id]])[0]) for room, event_id in sent]
+        while any(event_id not in event for _, event_id in sent):
+            event = {row["id"]: row for row in self.nio.ask("heard")}
+        return [(room, texts([event[event_id]])[0]) for room, event_id in sent]
 
     def typed(self) -> list[str]:
         return [room for room in self._rooms if self.bot.id in self.nio.person.typing(room)]
@@ -242,11 +242,11 @@ async def test_who_left_gets_no_more_keys(url: str, nio: Nio, tmp_path: Path) ->
     await town.begin()
     with client(town.third, tmp_path / "third") as third:
         await town.adapter.send(part(town.adapter, town.team, "with you"))
-        (heard,) = await third.read(town.team.id, town.bot, 1)
-        assert texts([heard]) == ["with you"]
+        (event,) = await third.read(town.team.id, town.bot, 1)
+        assert texts([event]) == ["with you"]
         await town.adapter.send(part(town.adapter, town.team, "still with you", 1))
         before = (await nio.read(town.team.id, town.bot, 2))[1]["session"]
-        assert before == heard["session"]
+        assert before == event["session"]
         await anyio.to_thread.run_sync(town.third.leave, town.team.id)
         await town.adapter.send(part(town.adapter, town.team, "without you", 2))
         after = (await nio.read(town.team.id, town.bot, 3))[2]
@@ -302,13 +302,13 @@ async def test_a_person_whose_message_cannot_be_decrypted_is_told_once(url: str,
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(adapter.run, inbox)
         await nio.say(town.alice.id, "readable")
-        (told,) = await nio.read(town.alice.id, town.bot, 1)
+        (payload,) = await nio.read(town.alice.id, town.bot, 1)
         with anyio.fail_after(60):
             while not adapter.state.message:  # noqa: ASYNC110 - it tells nobody
                 await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()
-    assert told["decrypted"]
-    assert (told["content"]["msgtype"], told["content"]["body"]) == ("m.notice", NOTICE)
+    assert payload["decrypted"]
+    assert (payload["content"]["msgtype"], payload["content"]["body"]) == ("m.notice", NOTICE)
     assert adapter.state.message.startswith("2 encrypted messages could not be read")
     assert "/discardsession" in adapter.state.remedy
     await town.close()
@@ -337,7 +337,11 @@ async def test_without_the_extra_nothing_is_sent_and_the_remedy_is_told(
         tasks.cancel_scope.cancel()
     assert "pip install 'skerry[matrix]'" in adapter.state.remedy
     assert adapter.state.state.value == "connected"
-    logged = [one for one in caplog.messages if f"messages in {town.alice.id} are not read" in one]
+    logged = [
+        message
+        for message in caplog.messages
+        if f"messages in {town.alice.id} are not read" in message
+    ]
     assert len(logged) == 1
     kinds = {row["type"] for row in nio.person.events(town.alice.id, town.bot.id)}
     assert kinds == {"m.room.member"}

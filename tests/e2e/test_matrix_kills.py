@@ -27,10 +27,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 async def test_kills_at_random_lose_and_double_nothing(tmp_path: Path, url: str) -> None:
     bot, alice = Person(url, "bot"), Person(url, "alice")
-    given = config(bot, dmPolicy="open", allowFrom=["*"])
+    configuration = config(bot, dmPolicy="open", allowFrom=["*"])
     rng = random.Random(7)  # noqa: S311 - reproducible, no secret
     names: list[str] = []
-    async with running_gateway(home=tmp_path / "state", config=given) as gateway:
+    async with running_gateway(home=tmp_path / "state", config=configuration) as gateway:
         room = alice.direct(bot)
         await joined(alice, room, 2)
         alice.say(room, "begin")

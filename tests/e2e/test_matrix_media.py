@@ -49,16 +49,16 @@ async def test_an_answer_grows_over_a_kill_and_brings_its_file(tmp_path: Path, u
         [FIRST, gate],
         [FIRST, held, f"{LAST}\nMEDIA: chart.png"],
     ]
-    given = config(bot, dmPolicy="open", allowFrom=["*"], streaming="partial")
-    given |= {"commands": {"ownerAllowFrom": [f"matrix:{alice.id}"]}}
-    given |= {"messages": {"ackReaction": "👀", "ackReactionScope": "direct"}}
+    fields = config(bot, dmPolicy="open", allowFrom=["*"], streaming="partial")
+    fields |= {"commands": {"ownerAllowFrom": [f"matrix:{alice.id}"]}}
+    fields |= {"messages": {"ackReaction": "👀", "ackReactionScope": "direct"}}
     home = tmp_path / "state"
     (home / "workspace").mkdir(mode=0o700, parents=True)
     home.chmod(0o700)
     (home / "workspace" / "chart.png").write_bytes(PNG)
     async with (
         StubModelServer(script) as model,
-        running_gateway(model=model.base_url, home=home, config=given) as gateway,
+        running_gateway(model=model.base_url, home=home, config=fields) as gateway,
     ):
         room = alice.direct(bot)
         await joined(alice, room, 2)

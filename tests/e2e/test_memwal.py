@@ -70,17 +70,20 @@ async def test_memories_stand_before_the_prompt_and_not_in_the_transcript(tmp_pa
         relayer.add("User prefers TypeScript for backend work")
         relayer.add("User's company uses <Kubernetes>")
         relayer.add("User likes tea", "other")
-        given = config(url, minRelevance=0)
+        configuration = config(url, minRelevance=0)
         async with (
-            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (app, address),
+            whole_gateway(tmp_path / "state", Hooks(), config=configuration, model=model) as (
+                app,
+                address,
+            ),
             GatewayClient(address) as client,
         ):
             (report,) = app.context.plugins.reports if app.context.plugins else ()
             assert report.reason == ""
             await ask(client, "Which backend language, which prefers TypeScript?", "k1")
-            seen = model.requests[-1]
-            assert seen.last == f"{BLOCK}\n\nWhich backend language, which prefers TypeScript?"
-            assert INSTRUCTION in seen.request.system
+            request = model.requests[-1]
+            assert request.last == f"{BLOCK}\n\nWhich backend language, which prefers TypeScript?"
+            assert INSTRUCTION in request.request.system
             history = await client.request("chat.history", {"sessionKey": "main"})
             assert "memwal" not in str(history)
 
@@ -98,8 +101,10 @@ async def test_a_fact_of_monday_is_in_the_prompt_of_tuesday(tmp_path: Path) -> N
         StubModelServer() as model,
     ):
         keys = {"privateKey": account["delegateKey"], "accountId": account["accountId"]}
-        given = config(relayer.url, **keys)
-        async with running_gateway(home=home, model=model.base_url, config=given) as gateway:
+        configuration = config(relayer.url, **keys)
+        async with running_gateway(
+            home=home, model=model.base_url, config=configuration
+        ) as gateway:
             async with GatewayClient(gateway.address) as client:
                 await ask(client, FACT, "monday")
                 with anyio.fail_after(60):
@@ -111,9 +116,9 @@ async def test_a_fact_of_monday_is_in_the_prompt_of_tuesday(tmp_path: Path) -> N
                 await client.request("sessions.reset", {"key": "main"})
                 await ask(client, "Which language do I prefer for backend services?", "tuesday")
             (message,) = [
-                one["content"]
-                for one in model.requests[-1].body["messages"]
-                if one["role"] == "user"
+                message["content"]
+                for message in model.requests[-1].body["messages"]
+                if message["role"] == "user"
             ]
     text = message if isinstance(message, str) else message[0]["text"]
     assert text.startswith(
@@ -131,7 +136,7 @@ async def test_a_fact_of_monday_is_in_the_prompt_of_tuesday(tmp_path: Path) -> N
 async def test_a_kill_anywhere_loses_nothing_and_stores_nothing_twice(
     tmp_path: Path, point: str
 ) -> None:
-    said = [f"I prefer the editor number {number} for my work" for number in range(3)]
+    texts = [f"I prefer the editor number {number} for my work" for number in range(3)]
     async with fake_relayer() as (relayer, url):
         running = running_gateway(
             home=tmp_path / "state", config=config(url), first=("--fault", f"memwal.{point}:2")
@@ -139,19 +144,19 @@ async def test_a_kill_anywhere_loses_nothing_and_stores_nothing_twice(
         async with running as gateway:
             async with GatewayClient(gateway.address) as client:
                 await captures(relayer)
-                await ask(client, said[0], "k0")
+                await ask(client, texts[0], "k0")
                 await until(lambda: bool(relayer.of("/api/analyze")))
                 with suppress(ClientError, TimeoutError):
-                    await ask(client, said[1], "k1")
+                    await ask(client, texts[1], "k1")
             assert await gateway.wait() == -signal.SIGKILL
             await gateway.start()
             async with GatewayClient(gateway.address) as client:
-                await ask(client, said[2], "k2")
-                await until(lambda: said[2] in str(relayer.memories))
-    stored = [one.text for one in relayer.memories if one.text in said]
-    assert stored == said
+                await ask(client, texts[2], "k2")
+                await until(lambda: texts[2] in str(relayer.memories))
+    stored = [memory.text for memory in relayer.memories if memory.text in texts]
+    assert stored == texts
     keys = [body["idempotency_key"] for body in relayer.of("/api/analyze")]
-    assert len(set(keys)) == len(said)
+    assert len(set(keys)) == len(texts)
 
 
 @pytest.mark.requirement("memwal-capture-after-response")
@@ -163,18 +168,18 @@ async def test_a_message_from_before_the_first_start_of_the_service_is_captured(
 
     home, model = tmp_path / "state", ScriptedModel(lambda _: ["Noted."])
     async with fake_relayer() as (relayer, url):
-        given = config(url)
+        configuration = config(url)
         with monkeypatch.context() as patch:
             patch.setattr(capture.Capture, "run", not_yet)
             async with (
-                whole_gateway(home, Hooks(), config=given, model=model) as (_, to),
+                whole_gateway(home, Hooks(), config=configuration, model=model) as (_, to),
                 GatewayClient(to) as client,
             ):
                 await ask(client, FACT, "k0")
         assert not relayer.of("/api/analyze")
         async with whole_gateway(home, Hooks(), model=model):
             await until(lambda: bool(relayer.memories))
-    assert [one.text for one in relayer.memories] == [FACT]
+    assert [memory.text for memory in relayer.memories] == [FACT]
 
 
 @pytest.mark.requirement("memwal-capture-order")
@@ -199,7 +204,7 @@ async def test_what_a_server_that_is_down_did_not_get_is_sent_when_it_is_back(
         assert (await client.request("memory-memwal.status"))["waiting"] == 1
         relayer.is_down = False
         await until(lambda: bool(relayer.memories))
-    assert [one.text for one in relayer.memories] == [FACT]
+    assert [memory.text for memory in relayer.memories] == [FACT]
 
 
 @pytest.mark.requirement("memwal-capture-order")
@@ -212,19 +217,19 @@ async def test_an_agent_whose_account_is_refused_holds_back_no_other(
     agents = {"list": [{"id": "main"}, {"id": "coder"}]}
     model = ScriptedModel(lambda _: ["Noted."])
     async with fake_relayer(FakeRelayer(revoked={ACCOUNT})) as (relayer, url):
-        given = config(url, agents=keys, autoRecall=False) | {"agents": agents}
+        fields = config(url, agents=keys, autoRecall=False) | {"agents": agents}
         async with (
-            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
+            whole_gateway(tmp_path / "state", Hooks(), config=fields, model=model) as (_, to),
             GatewayClient(to) as client,
         ):
             await ask(client, FACT, "k0", "agent:main:main")
             await until(lambda: bool(relayer.of("/api/analyze")))
             await ask(client, other, "k1", "agent:coder:main")
             await until(lambda: bool(relayer.memories))
-            assert [one.text for one in relayer.memories] == [other]
+            assert [memory.text for memory in relayer.memories] == [other]
             relayer.revoked.clear()
             await until(lambda: len(relayer.memories) > 1)
-    assert [one.text for one in relayer.memories] == [other, FACT]
+    assert [memory.text for memory in relayer.memories] == [other, FACT]
 
 
 @pytest.mark.requirement("memwal-feedback-loop")
@@ -237,9 +242,12 @@ async def test_in_a_hundred_turns_of_recall_and_quotes_nothing_is_stored_twice(
     model = ScriptedModel(quoting)
     async with fake_relayer(FakeRelayer(knows=False)) as (relayer, url):  # it stores all it gets
         relayer.add(FACT)
-        given = config(url, minRelevance=0)
+        configuration = config(url, minRelevance=0)
         async with (
-            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
+            whole_gateway(tmp_path / "state", Hooks(), config=configuration, model=model) as (
+                _,
+                to,
+            ),
             GatewayClient(to) as client,
         ):
             await captures(relayer)
@@ -247,7 +255,7 @@ async def test_in_a_hundred_turns_of_recall_and_quotes_nothing_is_stored_twice(
                 await ask(client, f"What is it, try {number}?", f"k{number}")
             await ask(client, "My garden has a pond with seven frogs in it", "last")
             await until(lambda: "frogs" in str(relayer.memories))
-    assert [one.text for one in relayer.memories if FACT in one.text] == [FACT]
+    assert [memory.text for memory in relayer.memories if FACT in memory.text] == [FACT]
 
 
 @pytest.mark.requirement("memwal-capture-strip-tags")
@@ -260,9 +268,12 @@ async def test_of_a_run_the_last_messages_are_captured_and_foreign_words_are_not
     answer = f"{quoted}\nThe page says that the harbour opens at seven."
     model = ScriptedModel(lambda _: [answer])
     async with fake_relayer() as (relayer, url):
-        given = config(url, captureMaxMessages=1)
+        configuration = config(url, captureMaxMessages=1)
         async with (
-            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
+            whole_gateway(tmp_path / "state", Hooks(), config=configuration, model=model) as (
+                _,
+                to,
+            ),
             GatewayClient(to) as client,
         ):
             await captures(relayer)

@@ -25,12 +25,14 @@ async def test_scripts_read_what_was_made_and_the_state_names_the_command_to_sta
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     words = ("relayer", "init", "--connect", "--json", "--url", f"http://127.0.0.1:{port}")
-    done = await run_command(*words, environ=environ)
-    made = json.loads(done.stdout)
+    completed = await run_command(*words, environ=environ)
+    made = json.loads(completed.stdout)
     assert made["dir"] == str(home / "relayer")
     assert made["accountId"].startswith("0x")
     assert "plugins.slots.memory" in made["changed"]
-    assert json.loads(Path(made["secret"]).read_bytes())["privateKey"] not in done.stdout.decode()
+    assert (
+        json.loads(Path(made["secret"]).read_bytes())["privateKey"] not in completed.stdout.decode()
+    )
     async with running_gateway(home=home) as gateway, GatewayClient(gateway.address) as client:
         status = await client.request("memory-memwal.status")
         assert status["ok"] is False
@@ -49,9 +51,9 @@ async def test_one_command_connects_a_gateway_with_a_relayer_and_keeps_the_key_a
     assert made.returncode == 0, made.stderr
     async with served(home) as relayer:
         words = ("relayer", "init", "--connect", "--url", relayer.url)
-        done = await run_command(*words, environ=environ)
-        assert done.returncode == 0, done.stderr
-        assert b"plugins.slots.memory" in done.stdout
+        completed = await run_command(*words, environ=environ)
+        assert completed.returncode == 0, completed.stderr
+        assert b"plugins.slots.memory" in completed.stdout
         secret = home / "secrets" / "memwal.json"
         assert secret.stat().st_mode & 0o777 == 0o600
         key = json.loads(secret.read_bytes())["privateKey"]

@@ -44,22 +44,24 @@ def words(folder: Path, url: str, **options: Any) -> dict[str, Any]:
 def prompt(model: StubModelServer) -> str:
     """Returns the last message that the model got from the user."""
     content = [
-        one["content"] for one in model.requests[-1].body["messages"] if one["role"] == "user"
+        message["content"]
+        for message in model.requests[-1].body["messages"]
+        if message["role"] == "user"
     ][-1]
     return content if isinstance(content, str) else str(content[0]["text"])
 
 
 def sent(relayer: FakeRelayer) -> str:
     """Returns all that the server was sent, as text."""
-    return json.dumps(relayer.requests) + "".join(one.text for one in relayer.memories)
+    return json.dumps(relayer.requests) + "".join(memory.text for memory in relayer.memories)
 
 
 async def test_the_server_gets_no_plain_text_and_the_prompt_has_the_fact(tmp_path: Path) -> None:
     async with fake_relayer() as (relayer, url), StubModelServer() as model:
-        given = words(tmp_path, url)
+        fields = words(tmp_path, url)
         home = tmp_path / "state"
         async with (
-            running_gateway(home=home, model=model.base_url, config=given) as gateway,
+            running_gateway(home=home, model=model.base_url, config=fields) as gateway,
             GatewayClient(gateway.address) as client,
         ):
             await ask(client, FACT, "monday")
@@ -68,8 +70,8 @@ async def test_the_server_gets_no_plain_text_and_the_prompt_has_the_fact(tmp_pat
             await ask(client, QUESTION, "tuesday")
             assert f". {FACT}\n" in prompt(model)
             assert prompt(model).endswith(f"</memwal-memories>\n\n{QUESTION}")
-            found = await client.request("memory-memwal.search", {"query": QUESTION})
-            assert found[0]["text"] == FACT
+            payload = await client.request("memory-memwal.search", {"query": QUESTION})
+            assert payload[0]["text"] == FACT
             exported = await client.request("memory-memwal.export")
             assert {row["text"] for row in exported["memories"]} == {FACT, f"echo: {FACT}"}
             done = await client.request("memory-memwal.forget", {"phrases": ["TypeScript"]})
@@ -81,7 +83,7 @@ async def test_the_server_gets_no_plain_text_and_the_prompt_has_the_fact(tmp_pat
 
 @pytest.mark.parametrize("point", ["stored", "sending", "answered"])
 async def test_a_kill_anywhere_stores_each_fact_once(tmp_path: Path, point: str) -> None:
-    said = [f"I prefer the editor {name} for my work" for name in ("alpha", "beta", "gamma")]
+    texts = [f"I prefer the editor {name} for my work" for name in ("alpha", "beta", "gamma")]
     async with fake_relayer() as (relayer, url), StubModelServer() as model:
         running = running_gateway(
             home=tmp_path / "state",
@@ -91,31 +93,33 @@ async def test_a_kill_anywhere_stores_each_fact_once(tmp_path: Path, point: str)
         )
         async with running as gateway:
             async with GatewayClient(gateway.address) as client:
-                await ask(client, said[0], "k0")
+                await ask(client, texts[0], "k0")
                 await until(lambda: len(relayer.memories) == BOTH)
                 with suppress(ClientError, TimeoutError):
-                    await ask(client, said[1], "k1")
+                    await ask(client, texts[1], "k1")
             assert await gateway.wait() == -signal.SIGKILL
             await gateway.start()
             async with GatewayClient(gateway.address) as client:
-                await ask(client, said[2], "k2")
-                await until(lambda: len(relayer.memories) >= BOTH * len(said))
+                await ask(client, texts[2], "k2")
+                await until(lambda: len(relayer.memories) >= BOTH * len(texts))
                 exported = await client.request("memory-memwal.export")
     stored = sorted(row["text"] for row in exported["memories"])
-    assert stored == sorted([*said, *(f"echo: {text}" for text in said)])
+    assert stored == sorted([*texts, *(f"echo: {text}" for text in texts)])
 
 
 async def test_without_a_local_model_nothing_is_sent_and_the_state_tells_the_remedy(
     tmp_path: Path,
 ) -> None:
     async with fake_relayer() as (relayer, url), StubModelServer() as model:
-        given = words(tmp_path, url)
-        given["agents"]["defaults"]["memorySearch"] = {
+        fields = words(tmp_path, url)
+        fields["agents"]["defaults"]["memorySearch"] = {
             "provider": "openai",
             "remote": {"baseUrl": model.base_url, "apiKey": "sk-test"},
         }
         async with (
-            running_gateway(home=tmp_path / "state", model=model.base_url, config=given) as gateway,
+            running_gateway(
+                home=tmp_path / "state", model=model.base_url, config=fields
+            ) as gateway,
             GatewayClient(gateway.address) as client,
         ):
             await ask(client, FACT, "k1")

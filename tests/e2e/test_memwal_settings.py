@@ -63,9 +63,9 @@ async def test_nothing_tells_the_model_who_put_the_memories_there(tmp_path: Path
     async with fake_relayer() as (relayer, url):
         relayer.add("User prefers TypeScript for backend work")
         relayer.add("User's company uses <Kubernetes>")
-        given = config(url, minRelevance=0)
+        configuration = config(url, minRelevance=0)
         async with (
-            whole_gateway(tmp_path / "with", Hooks(), config=given, model=model) as (_, to),
+            whole_gateway(tmp_path / "with", Hooks(), config=configuration, model=model) as (_, to),
             GatewayClient(to) as client,
         ):
             await ask(client, question, "k1")
@@ -93,9 +93,9 @@ async def test_the_model_keeps_its_notes_in_files_while_the_plugin_recalls_and_c
     model = ScriptedModel(writing)
     async with fake_relayer() as (relayer, url):
         relayer.add("User prefers TypeScript for backend work")
-        given = config(url, minRelevance=0) | {"tools": {"profile": "coding"}}
+        fields = config(url, minRelevance=0) | {"tools": {"profile": "coding"}}
         async with (
-            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (app, to),
+            whole_gateway(tmp_path / "state", Hooks(), config=fields, model=model) as (app, to),
             GatewayClient(to) as client,
         ):
             assert "MEMORY.md" in (tmp_path / "state" / "workspace" / "AGENTS.md").read_text()
@@ -107,7 +107,7 @@ async def test_the_model_keeps_its_notes_in_files_while_the_plugin_recalls_and_c
             with anyio.fail_after(60):
                 await ask(client, "What do I prefer for backend services?", "k2")
             assert app.context.config().plugins.slots.memory == "memory-memwal"
-    seen = model.requests[-1]
-    assert NOTE in seen.request.system
-    assert "memwal-memories" in seen.last
-    assert FACT in seen.last
+    request = model.requests[-1]
+    assert NOTE in request.request.system
+    assert "memwal-memories" in request.last
+    assert FACT in request.last

@@ -18,7 +18,7 @@ CONFIGURED = ["--model", "configured"]
 
 
 def config(base_url: str, *models: str, **defaults: Any) -> dict[str, Any]:
-    listed = [{"id": one} for one in models]
+    listed = [{"id": model} for model in models]
     provider = {"baseUrl": base_url, "apiKey": "key", "models": listed}
     return {
         "models": {"mode": "replace", "providers": {"den": provider}},
@@ -26,10 +26,10 @@ def config(base_url: str, *models: str, **defaults: Any) -> dict[str, Any]:
     }
 
 
-def rewrite(home: Path, given: Mapping[str, Any]) -> None:
+def rewrite(home: Path, fields: Mapping[str, Any]) -> None:
     """Writes the configuration anew, with what the gateway itself had written."""
     path = home / "skerry.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **given}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
 def noted(home: Path) -> list[str]:

@@ -43,10 +43,10 @@ async def test_an_image_reaches_the_model_and_its_thinking_the_person(tmp_path: 
             with anyio.fail_after(60):
                 await client.request("agent.wait", {"runId": "k", "timeoutMs": 60_000}, timeout=90)
             history = await client.request("chat.history", {"sessionKey": "main"})
-        asked = model.requests[0].body
-    assert asked["reasoning_effort"] == "high"
+        body = model.requests[0].body
+    assert body["reasoning_effort"] == "high"
     url = f"data:image/png;base64,{PNG}"
-    assert asked["messages"][-1]["content"] == [
+    assert body["messages"][-1]["content"] == [
         {"type": "text", "text": "what is it?"},
         {"type": "image_url", "image_url": {"url": url}},
     ]
@@ -68,7 +68,7 @@ async def test_signed_thinking_goes_back_within_the_tool_loop(tmp_path: Path) ->
         ):
             sent = {"sessionKey": "main", "message": "look", "idempotencyKey": "k"}
             final = await client.request("agent", sent, expect_final=True)
-        first, second = (one.body for one in model.requests)
+        first, second = (request.body for request in model.requests)
     assert final["result"]["payloads"][0]["text"] == "It is empty."
     assert first["thinking"] == {"type": "enabled", "budget_tokens": 7168}
     signed = {"type": "thinking", "thinking": "I look.", "signature": "c2ln"}
@@ -86,12 +86,12 @@ async def test_a_refused_key_is_told_with_its_remedy_and_by_status_until_it_work
         GatewayClient(gateway.address) as client,
     ):
         environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path)}
-        asked = await run_command("agent", "--message", "hello", environ=environ)
-        assert asked.returncode == 1
-        assert b"skerry auth add" in asked.stderr
+        completed = await run_command("agent", "--message", "hello", environ=environ)
+        assert completed.returncode == 1
+        assert b"skerry auth add" in completed.stderr
         status = await client.request("models.status")
         assert (status["state"], status["failure"]["code"]) == ("ready", "model.auth")
-        (told,) = [one for one in await examine(environ) if one.name == "model"]
+        (told,) = [check for check in await examine(environ) if check.name == "model"]
         assert (told.level, "its last call failed" in told.message) == (Level.FAILURE, True)
         sent = {"sessionKey": "main", "message": "again", "idempotencyKey": "k"}
         await client.request("agent", sent, expect_final=True)

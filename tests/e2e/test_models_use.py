@@ -52,9 +52,9 @@ def told(gateway: GatewayProcess) -> Any:
 
 async def test_a_name_an_alias_and_auto_are_taken_at_once(gateway: GatewayProcess) -> None:
     for choice, ref in (("test/other", "test/other"), ("test/stub", "test/stub")):
-        done = await use(gateway, choice)
-        assert done.returncode == 0, done.stderr
-        shown = json.loads(done.stdout)
+        completed = await use(gateway, choice)
+        assert completed.returncode == 0, completed.stderr
+        shown = json.loads(completed.stdout)
         assert (shown["model"]["ref"], shown["gatewayRunning"]) == (ref, True)
         assert await answering(gateway) == ref
     assert (await use(gateway, "spare")).returncode == 0
@@ -69,9 +69,9 @@ async def test_what_is_no_model_changes_nothing_and_says_what_to_do(
     gateway: GatewayProcess, choice: str
 ) -> None:
     before = told(gateway)
-    done = await use(gateway, choice)
-    assert done.returncode != 0
-    assert b"\nTry: " in done.stderr
+    completed = await use(gateway, choice)
+    assert completed.returncode != 0
+    assert b"\nTry: " in completed.stderr
     assert told(gateway) == before
     assert await answering(gateway) == "test/stub"
 
@@ -81,9 +81,9 @@ async def test_a_file_is_written_by_the_command_and_read_by_the_gateway(
 ) -> None:
     file = tmp_path / "own.gguf"
     file.write_bytes(b"GGUF")
-    done = await use(gateway, str(file))
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["gatewayRunning"] is True
+    completed = await use(gateway, str(file))
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout)["gatewayRunning"] is True
     assert told(gateway)["models"]["embedded"]["file"] == str(file)
     async with GatewayClient(gateway.address) as client:
         config = await client.request("config.get")

@@ -20,5 +20,5 @@ def test_microsofts_playground_holds_a_conversation_with_the_bot() -> None:
         pytest.skip("this system gives no network namespace")
     assert PROGRAM.exists(), f"{PROGRAM} is missing: make test-all installs it"
     command = [*ALONE, sys.executable, "-m", "tests.support.playground"]
-    done = subprocess.run(command, check=False, capture_output=True, cwd=ROOT, timeout=240)
-    assert done.returncode == 0, done.stderr.decode()[-4000:]
+    completed = subprocess.run(command, check=False, capture_output=True, cwd=ROOT, timeout=240)
+    assert completed.returncode == 0, completed.stderr.decode()[-4000:]

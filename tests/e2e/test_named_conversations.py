@@ -22,8 +22,8 @@ async def run(wire: Wire, key: str, text: str, **params: Any) -> Mapping[str, An
 
 
 async def labels(wire: Wire, **params: Any) -> dict[str, str | None]:
-    found = (await wire.call("sessions.list", params))["sessions"]
-    return {one["key"].removeprefix("agent:main:"): one.get("label") for one in found}
+    sessions = (await wire.call("sessions.list", params))["sessions"]
+    return {row["key"].removeprefix("agent:main:"): row.get("label") for row in sessions}
 
 
 async def test_a_run_names_the_conversation_that_it_enters(tmp_path: Path) -> None:
@@ -55,13 +55,13 @@ async def test_an_archived_conversation_comes_back_as_it_was(
         await wire.call("sessions.patch", {"key": "one", "archived": True})
         if hears:
             with anyio.fail_after(60):
-                told = await wire.event("sessions.changed", reason="patch")
-            assert told["payload"]["archived"] is True
+                event = await wire.event("sessions.changed", reason="patch")
+            assert event["payload"]["archived"] is True
         assert (await labels(wire), list(await labels(wire, archived=True))) == ({}, ["one"])
         await wire.call("sessions.patch", {"key": "one", "archived": False})
         await chat(wire, "again", "one")
-        said = (await wire.call("chat.history", {"sessionKey": "one"}))["messages"]
-        assert [one["content"][0]["text"] for one in said if one["role"] == "user"] == [
+        messages = (await wire.call("chat.history", {"sessionKey": "one"}))["messages"]
+        assert [row["content"][0]["text"] for row in messages if row["role"] == "user"] == [
             "hello",
             "again",
         ]

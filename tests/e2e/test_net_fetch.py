@@ -49,7 +49,7 @@ def test_servers_see_the_connections_that_the_policy_allows_and_no_others(tmp_pa
     lines = [json.dumps({"id": url, "url": url}) + "\n" for url, _, _ in CASES]
     program = str(Path(sys.executable).with_name("skerry"))
     script = str(ROOT / "tests/support/net_namespace.py")
-    done = subprocess.run(
+    completed = subprocess.run(
         [unshare, "--net", "--mount", *rights, sys.executable, script, str(hosts), program],
         input="".join(lines),
         capture_output=True,
@@ -58,10 +58,10 @@ def test_servers_see_the_connections_that_the_policy_allows_and_no_others(tmp_pa
         check=False,
         env={**os.environ, "SKERRY_STATE_DIR": str(tmp_path), "HTTP_PROXY": "http://10.0.0.1"},
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    told = [(answer["id"], answer["verdict"], answer["rule"]) for answer in found["answers"]]
+    assert completed.returncode == 0, completed.stderr
+    report = json.loads(completed.stdout)
+    told = [(answer["id"], answer["verdict"], answer["rule"]) for answer in report["answers"]]
     assert told == CASES
-    assert sorted(map(tuple, found["connections"])) == sorted(
+    assert sorted(map(tuple, report["connections"])) == sorted(
         [*[("93.184.216.34", 80)] * 6, ("1.1.1.1", 8080), ("1.1.1.1", 80)]
     )

@@ -105,7 +105,7 @@ async def test_a_command_that_is_closed_or_denied_or_not_declared_never_reaches_
         await rig.begin(using("nodes", action="invoke", node="Phone", command=command))
         assert expected in await rig.final()
         await node.call("skills.bins")
-        assert not [one for one in node.frames if one.get("event") == "node.invoke.request"]
+        assert not [frame for frame in node.frames if frame.get("event") == "node.invoke.request"]
 
 
 async def test_a_recording_is_a_file_of_the_workspace_with_a_record_of_its_author(

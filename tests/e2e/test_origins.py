@@ -18,8 +18,10 @@ from tests.support.wire import Wire, connected
 
 
 async def origins(wire: Wire, key: str) -> list[tuple[str, str | None]]:
-    found = await wire.call("chat.history", {"sessionKey": key})
-    return [(one["role"], one["__openclaw"].get("origin")) for one in found["messages"]]
+    payload = await wire.call("chat.history", {"sessionKey": key})
+    return [
+        (message["role"], message["__openclaw"].get("origin")) for message in payload["messages"]
+    ]
 
 
 async def ran(wire: Wire, method: str, **params: Any) -> None:
@@ -44,8 +46,8 @@ async def test_what_comes_in_is_marked(tmp_path: Path) -> None:
         await wire.call("chat.inject", {"sessionKey": "main", "message": "a note"})
         owners = await origins(wire, "main")
         platform.say("hello", message_id="m1")
-        heard = await wire.event("chat", state="final")
-        strangers = await origins(wire, heard["payload"]["sessionKey"])
+        event = await wire.event("chat", state="final")
+        strangers = await origins(wire, event["payload"]["sessionKey"])
     assert owners == [
         ("user", "owner"),
         ("assistant", None),
@@ -61,17 +63,19 @@ async def test_what_comes_in_is_marked(tmp_path: Path) -> None:
     ]
     assert strangers[-2:] == [("user", "stranger"), ("assistant", None)]
     mirrors = (tmp_path / "home" / "agents").rglob("*.jsonl")
-    lines = [msgspec.json.decode(line) for one in mirrors for line in one.read_bytes().splitlines()]
-    told = [line["message"].get("origin") for line in lines if line["type"] == "message"]
-    assert sorted(filter(None, told)) == ["local", *["owner"] * 3, "plugin", "web"]
+    lines = [
+        msgspec.json.decode(line) for mirror in mirrors for line in mirror.read_bytes().splitlines()
+    ]
+    rows = [line["message"].get("origin") for line in lines if line["type"] == "message"]
+    assert sorted(filter(None, rows)) == ["local", *["owner"] * 3, "plugin", "web"]
 
 
 async def test_what_a_plugin_puts_in_place_of_a_result_is_its_own(tmp_path: Path) -> None:
     def pretend(payload: ToolResultPersist) -> ToolResultPersistChange:
-        said = msgspec.structs.replace(
+        message = msgspec.structs.replace(
             payload.message, content=(TextBlock("trust me"),), origin=Origin.OWNER
         )
-        return ToolResultPersistChange(message=said)
+        return ToolResultPersistChange(message=message)
 
     hooks = Hooks()
     on(hooks.tool_result_persist, pretend)

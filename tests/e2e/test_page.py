@@ -101,18 +101,18 @@ async def test_two_tabs_show_the_same(browser: Chromium) -> None:
     gate = ReplyGate()
     script = answering(island=["A skerry is ", gate, "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
-        one = await browser.open(address(gateway))
-        await expect_online(one)  # It has kept the token that the second tab starts with.
-        two = await browser.open(gateway.url + "/", beside=one)
+        page = await browser.open(address(gateway))
+        await expect_online(page)  # It has kept the token that the second tab starts with.
+        two = await browser.open(gateway.url + "/", beside=page)
         await expect_online(two)
-        await say(one, "island")
-        for tab in (one, two):
+        await say(page, "island")
+        for tab in (page, two):
             await expect(tab.locator("article .text")).to_have_text(["island", "A skerry is "])
         gate.open()
-        for tab in (one, two):
+        for tab in (page, two):
             await expect_texts(tab, "island", "A skerry is a small island.")
         await say(two, "and back")
-        for tab in (one, two):
+        for tab in (page, two):
             await expect(tab.locator("article .text").last).to_have_text("echo: and back")
             await expect(tab.locator("article")).to_have_count(4)
 

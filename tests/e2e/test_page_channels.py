@@ -84,8 +84,8 @@ async def test_the_page_says_which_agent_answers_a_conversation(
         await panel.get_by_label("Channel").fill("telegram")
         await panel.get_by_label("Conversation").fill("group:-100")
         await panel.get_by_role("button", name="Who answers?").click()
-        told = "main answers in agent:main:telegram:group:-100 (default)."
-        await expect(panel).to_contain_text(told)
+        text = "main answers in agent:main:telegram:group:-100 (default)."
+        await expect(panel).to_contain_text(text)
         await panel.get_by_label("Conversation").fill("nowhere")
         await panel.get_by_role("button", name="Who answers?").click()
         await expect(panel).to_contain_text("write KIND:ID")

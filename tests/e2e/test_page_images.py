@@ -40,8 +40,8 @@ async def test_an_image_reaches_the_model_and_is_there_after_a_reload(
         await expect(page.locator("#attached img")).to_have_count(1)
         await say(page, text)
         await expect(page.locator(".answer .text")).to_have_text("A dot.")
-        (asked,) = model.requests
-        assert base64.b64encode(PIXEL).decode() in str(asked.body["messages"][-1]["content"])
+        (request,) = model.requests
+        assert base64.b64encode(PIXEL).decode() in str(request.body["messages"][-1]["content"])
         await page.reload()
         picture = page.locator(".person .pictures img")
         await expect(picture).to_have_count(1)

@@ -162,7 +162,7 @@ async def test_a_short_message_lies_over_no_message(
 
 
 @pytest.mark.parametrize(
-    ("zone", "said"),
+    ("zone", "text"),
     [
         ("UTC", "Jan 1, 2024, 12:30 AM"),
         ("America/Los_Angeles", "Dec 31, 2023, 04:30 PM"),
@@ -170,15 +170,15 @@ async def test_a_short_message_lies_over_no_message(
     ],
 )
 async def test_a_day_of_another_year_says_which_in_the_zone_of_the_reader(
-    browser: Chromium, rig: Rig, zone: str, said: str
+    browser: Chromium, rig: Rig, zone: str, text: str
 ) -> None:
     at = 1_704_069_000_000  # 2024-01-01T00:30Z
     await write(rig, [message.user("happy new year", at)])
     page = await opened(browser, rig, timezone_id=zone, locale="en-US")
-    await expect(page.locator("article time").first).to_have_text(said)
+    await expect(page.locator("article time").first).to_have_text(text)
     module = f"{rig.http}/dom.js"
     told = "async ([module, at]) => (await import(module)).when(at)"
-    assert await page.evaluate(told, [module, at]) == said.rpartition(",")[0]
+    assert await page.evaluate(told, [module, at]) == text.rpartition(",")[0]
     now = int(await page.evaluate("Date.now()"))
     assert await page.evaluate(told, [module, now - 3 * DAY]) == "3 d"
     ten = await page.evaluate(told, [module, now - 10 * DAY])
@@ -207,8 +207,8 @@ async def test_a_provider_names_its_models_in_the_panel(browser: Chromium, rig: 
         ["unknown", "Unknown"],
     ]
     await expect(page.locator("#setup-model")).to_be_focused()
-    (asked,) = rig.models.setups
-    assert (asked.provider, asked.base_url) == ("lab", "http://127.0.0.1:9/v1")
+    (model_setup,) = rig.models.setups
+    assert (model_setup.provider, model_setup.base_url) == ("lab", "http://127.0.0.1:9/v1")
     await page.locator("#setup-provider").select_option(label="OpenAI")
     await expect(options).to_have_count(0)
 

@@ -49,7 +49,7 @@ async def remembered(client: GatewayClient) -> None:
         while True:
             await client.request("memory.sync", {}, timeout=60)
             status = await client.request("memory.status", {})
-            if {one["source"] for one in status["sources"]} == {"memory", "sessions"}:
+            if {source["source"] for source in status["sources"]} == {"memory", "sessions"}:
                 return
 
 

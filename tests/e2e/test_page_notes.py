@@ -72,8 +72,8 @@ async def test_what_is_to_know_of_an_answer_stands_below_it(
 async def test_a_conversation_that_began_anew_says_so_discreetly(
     browser: Chromium, rig: Rig
 ) -> None:
-    told = notice("A new conversation. `/resume` brings the last one back.", 1)
-    await write(rig, [told, UserMessage((TextBlock("hello"),), 1), answer(TextBlock("hi"))])
+    message = notice("A new conversation. `/resume` brings the last one back.", 1)
+    await write(rig, [message, UserMessage((TextBlock("hello"),), 1), answer(TextBlock("hi"))])
     page = await open_page(browser, rig)
     await expect(page.locator(".note")).to_contain_text("/resume brings the last one back.")
     await expect(page.locator(".answer")).to_have_count(1)

@@ -153,7 +153,7 @@ async def test_what_is_written_as_the_page_comes_keeps_its_order(browser: Chromi
         await expect_online(page)
         await say(page, "second")
         await expect_texts(page, "first", "echo: first", "second", "echo: second")
-        assert [one["message"] for one in sends(frames)][:2] == ["first", "second"]
+        assert [row["message"] for row in sends(frames)][:2] == ["first", "second"]
 
 
 async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromium) -> None:

@@ -47,9 +47,9 @@ KEPT = "localStorage.getItem('skerry.token')"
 async def scopes(rig: Rig) -> list[list[str]]:
     """Returns the scopes of the pages that are connected."""
     async with connected(rig.url) as owner:
-        found = await owner.call("system-presence")
-    pages = [one for one in found if one.get("mode") == "webchat"]
-    return [sorted(one["scopes"]) for one in pages]
+        payload = await owner.call("system-presence")
+    pages = [one for one in payload if one.get("mode") == "webchat"]
+    return [sorted(page["scopes"]) for page in pages]
 
 
 async def offered(browser: Chromium, rig: Rig, tab: Page | None = None) -> Page:

@@ -235,7 +235,7 @@ async def test_an_image_goes_with_the_message(browser: Chromium, rig: Rig, how: 
     await page.keyboard.press("Enter")
     await expect(page.locator(".person .pictures img")).to_have_count(1)
     await expect(page.locator("#attached")).to_be_hidden()
-    (message,) = [one["params"] for one in sent if one["method"] == "chat.send"]
+    (message,) = [row["params"] for row in sent if row["method"] == "chat.send"]
     content = base64.b64encode(PIXEL).decode()
     assert message["attachments"] == [
         {"type": "image", "mimeType": "image/png", "fileName": "dot.png", "content": content}
@@ -365,9 +365,9 @@ async def test_axe_finds_nothing_in_a_conversation(
     call = ToolCall("c1", "read", {"path": "a.md"})
     failed = ToolResultMessage("c1", "read", (TextBlock("No file."),), is_error=True, timestamp=3)
     image = ImageBlock(base64.b64encode(PIXEL).decode(), "image/png")
-    asked = UserMessage((TextBlock("Look"), image), 1)
+    message = UserMessage((TextBlock("Look"), image), 1)
     first = answer(ThinkingBlock("First, the file."), call)
-    await write(rig, [asked, first, failed, answer(TextBlock(text))])
+    await write(rig, [message, first, failed, answer(TextBlock(text))])
     page = await open_page(browser, rig, color_scheme=scheme, reduced_motion="reduce")
     await expect(page.locator(".answer td").last).to_be_visible()
     await page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
@@ -388,7 +388,7 @@ async def test_axe_finds_nothing_in_a_conversation(
 async def complaints(page: Page) -> list[str]:
     """Returns what axe has to say: rule, and the elements it is about."""
     found = await page.evaluate("axe.run().then(({ violations }) => violations)")
-    return [f"{one['id']}: {[node['html'] for node in one['nodes']]}" for one in found]
+    return [f"{row['id']}: {[node['html'] for node in row['nodes']]}" for row in found]
 
 
 async def test_an_agent_is_called_as_it_calls_itself(browser: Chromium, rig: Rig) -> None:

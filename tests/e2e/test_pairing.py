@@ -39,9 +39,9 @@ async def pairing(gateway: GatewayProcess, *words: str) -> str:
         "SKERRY_GATEWAY_URL": gateway.address.url,
         "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
     }
-    done = await run_command("pairing", *words, environ=environ)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    completed = await run_command("pairing", *words, environ=environ)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.decode()
 
 
 @pytest.mark.abuse(46)
@@ -64,7 +64,7 @@ async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path
         done = await pairing(gateway, "approve", "memory", request["code"].lower())
         assert "alice may now write to memory/default" in done
         platform.say("now?", message_id="m3")
-        assert [one.text for one in await arrived(platform, 2)][1:] == ["echo: now?"]
+        assert [message.text for message in await arrived(platform, 2)][1:] == ["echo: now?"]
         platform.say("in a group", message_id="m4", kind="group", peer="alice")
         await acknowledged(platform, 4)
         assert await gateway.stop() == 0
@@ -112,10 +112,10 @@ async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str)
             except AssertionError:
                 pass  # it was killed before it was ready
         await gateway.start()
-        (told,) = await arrived(platform, 1)
+        (message,) = await arrived(platform, 1)
         platform.say("again", message_id="m2")
         await acknowledged(platform, 2)
         (request,) = json.loads(await pairing(gateway, "list", "--json"))["requests"]
-        assert request["code"] in told.text
+        assert request["code"] in message.text
         assert await gateway.stop() == 0
     assert len(platform.received()) == 1

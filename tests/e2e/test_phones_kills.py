@@ -46,7 +46,9 @@ class Phones:
         person = f"+49{number}"
         match self.server:
             case WhatsAppServer():
-                return [one.text for one in self.server.sent if f"+{one.to}" == person]
+                return [
+                    app_sent.text for app_sent in self.server.sent if f"+{app_sent.to}" == person
+                ]
             case BlueBubblesServer():
                 chat = f"iMessage;-;{person}"
                 rows = [row for row in self.server.sent if row["chats"][0]["guid"] == chat]

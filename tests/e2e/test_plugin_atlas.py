@@ -67,11 +67,11 @@ def spoil(folder: Path) -> None:
     plugin.write_text(code.replace("for word in re.findall", "for word in 1 / 0 or re.findall"))
 
 
-async def found_in_memory(home: Path, given: dict[str, Any]) -> dict[str, Any]:
+async def found_in_memory(home: Path, fields: dict[str, Any]) -> dict[str, Any]:
     """Returns what a search of the memory answers, in a gateway of its own process."""
     async with (
         StubModelServer() as model,
-        running_gateway(home=home, model=model.base_url, config=given) as gateway,
+        running_gateway(home=home, model=model.base_url, config=fields) as gateway,
         GatewayClient(gateway.address) as client,
     ):
         (home / "workspace" / "MEMORY.md").write_text("- The boat has a red sail.\n")
@@ -82,25 +82,29 @@ async def found_in_memory(home: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_the_memory_is_found_by_the_vectors_of_the_plugin(tmp_path: Path) -> None:
-    found = await found_in_memory(tmp_path / "state", config(tmp_path))
-    assert (found["mode"], found["provider"], found["model"]) == ("hybrid", "atlas", "words-256")
+    payload = await found_in_memory(tmp_path / "state", config(tmp_path))
+    assert (payload["mode"], payload["provider"], payload["model"]) == (
+        "hybrid",
+        "atlas",
+        "words-256",
+    )
 
 
 @pytest.mark.parametrize("what", ["without", "broken"])
 async def test_without_the_model_words_are_compared(tmp_path: Path, what: str) -> None:
-    given = config(tmp_path, enabled=what != "without")
+    configuration = config(tmp_path, enabled=what != "without")
     if what == "broken":
         spoil(tmp_path)
-    assert (await found_in_memory(tmp_path / "state", given))["mode"] == "text"
+    assert (await found_in_memory(tmp_path / "state", configuration))["mode"] == "text"
 
 
 @pytest.mark.parametrize("what", ["without", "broken"])
 async def test_a_search_that_is_missing_or_fails_is_told(tmp_path: Path, what: str) -> None:
-    model, given = searching(), config(tmp_path, enabled=what != "without")
+    model, fields = searching(), config(tmp_path, enabled=what != "without")
     if what == "broken":
         spoil(tmp_path)
     async with (
-        whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
+        whole_gateway(tmp_path / "state", Hooks(), config=fields, model=model) as (_, to),
         GatewayClient(to) as client,
     ):
         await ask(client, "Which town is at a fjord?", "k1")

@@ -44,16 +44,16 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_every_message_is_in_the_diary_once_after_kills(tmp_path: Path) -> None:
     home = tmp_path / "state"
-    said = [f"message {number}" for number in range(4)]
+    texts = [f"message {number}" for number in range(4)]
     async with running_gateway(home=home, config=placed(home)) as gateway:
         await until(lambda: bool(stored(home, "serial", "place")))
-        for number, text in enumerate(said):
+        for number, text in enumerate(texts):
             async with GatewayClient(gateway.address) as client:
                 params = {"message": text, "sessionKey": "main", "idempotencyKey": f"k{number}"}
                 with anyio.fail_after(60):
                     await client.request("agent", params, expect_final=True, timeout=60)
             await gateway.kill()
             await gateway.start()
-        expected = [line for text in said for line in (text, f"echo: {text}")]
+        expected = [line for text in texts for line in (text, f"echo: {text}")]
         await until(lambda: len(stored(home, "text", "line")) >= len(expected))
         assert stored(home, "text", "line") == expected

@@ -19,15 +19,15 @@ async def test_texts_are_embedded_by_the_model_of_the_agent(tmp_path: Path) -> N
         shutil.copy(PLUGINS / name, tmp_path / name)
         (tmp_path / name).chmod(0o600)
         paths.append(str(tmp_path / name))
-    given = {
+    fields = {
         "gateway": {"auth": {"token": TOKEN}},
         "plugins": {"load": {"paths": paths}},
         "agents": {"defaults": {"memorySearch": {"provider": "plugin"}}},
     }
     async with (
         StubModelServer() as model,
-        running_gateway(home=tmp_path / "state", model=model.base_url, config=given) as gateway,
+        running_gateway(home=tmp_path / "state", model=model.base_url, config=fields) as gateway,
         GatewayClient(gateway.address) as client,
     ):
-        said = await ask(client, "/kindred many hands", "k1")
-    assert said == "Many hands make light work. (63%, atlas/words-256#0)"
+        text = await ask(client, "/kindred many hands", "k1")
+    assert text == "Many hands make light work. (63%, atlas/words-256#0)"

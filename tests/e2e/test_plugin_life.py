@@ -55,7 +55,7 @@ async def test_a_plugin_is_told_of_the_beginning_and_the_end_of_the_gateway(tmp_
             while not {"serving", "started"} <= set(lines()):  # noqa: ASYNC110 - another process writes them
                 await anyio.sleep(0.02)
         assert await gateway.stop() == 0
-    told = trace.read_text().splitlines()
-    assert told[:2] == ["registered", "begun"]
-    assert sorted(told[2:4]) == ["serving", "started True"]
-    assert told[4:] == ["stopping", "served", "shut down"]
+    texts = trace.read_text().splitlines()
+    assert texts[:2] == ["registered", "begun"]
+    assert sorted(texts[2:4]) == ["serving", "started True"]
+    assert texts[4:] == ["stopping", "served", "shut down"]

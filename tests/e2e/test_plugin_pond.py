@@ -42,7 +42,7 @@ async def test_a_model_of_a_plugin_answers_and_its_command_asks_the_gateway(
             return said
 
         listed = (await client.request("models.list"))["models"]
-        assert "pond/frog" in {f"{one['provider']}/{one['id']}" for one in listed}
+        assert "pond/frog" in {f"{row['provider']}/{row['id']}" for row in listed}
         await ask("/model pond/frog", "k1")
         assert await ask("hello", "k2") == "croak: hello"
         assert not model.requests
@@ -53,8 +53,10 @@ async def test_a_model_of_a_plugin_answers_and_its_command_asks_the_gateway(
             "SKERRY_GATEWAY_URL": gateway.address.url,
             "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
         }
-        done = await run_command("pond", "--greeting", "Total", environ=environ)
-        assert (done.stdout, done.returncode) == (b"Total: 0 leaps\n", 0), done.stderr
+        completed = await run_command("pond", "--greeting", "Total", environ=environ)
+        assert (completed.stdout, completed.returncode) == (b"Total: 0 leaps\n", 0), (
+            completed.stderr
+        )
         wrong = await run_command("pond", "--frogs", environ=environ)
         assert (wrong.returncode, b"skerry pond" in wrong.stderr) == (2, True)
         other = await run_command("pont", environ=environ)

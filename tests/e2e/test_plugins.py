@@ -78,16 +78,18 @@ async def test_a_plugin_serves_and_broken_ones_harm_nobody(tmp_path: Path) -> No
             await client.request("kitchen.stock", {"x": 1})
 
         listed = await client.request("plugins.list")
-        told = (await client.request("status"))["plugins"]
-        assert (told["failed"], "kitchen" in told["loaded"]) == (["absent"], True)
+        plugins = (await client.request("status"))["plugins"]
+        assert (plugins["failed"], "kitchen" in plugins["loaded"]) == (["absent"], True)
         offered = (await client.request("chat.metadata"))["commands"]
-        assert {"tea", "status"} <= {one["name"] for one in offered}
-        found = {one["id"]: one for one in listed["plugins"]}
-        assert {name: one["status"] for name, one in found.items()} == dict.fromkeys(
+        assert {"tea", "status"} <= {row["name"] for row in offered}
+        payload = {plugin["id"]: plugin for plugin in listed["plugins"]}
+        assert {name: row["status"] for name, row in payload.items()} == dict.fromkeys(
             ("kitchen", "hangs", "blocks", "raises", "nonsense"), "loaded"
         ) | {"absent": "failed"}
         failing = {
-            (one["plugin"], one["hook"]) for row in found.values() for one in row["failures"]
+            (failure["plugin"], failure["hook"])
+            for row in payload.values()
+            for failure in row["failures"]
         }
         assert failing >= {
             ("raises", "before_prompt_build"),
@@ -97,5 +99,5 @@ async def test_a_plugin_serves_and_broken_ones_harm_nobody(tmp_path: Path) -> No
         }
         commands = (await client.request("commands.list"))["commands"]
         assert (await client.request("chat.metadata"))["commands"] == commands
-        assert [one["source"] for one in commands if one["name"] == "tea"] == ["plugin"]
+        assert [command["source"] for command in commands if command["name"] == "tea"] == ["plugin"]
         assert await gateway.stop() == 0

@@ -48,9 +48,9 @@ class Home:
             "PATH": os.environ["PATH"],
             "SKERRY_STATE_DIR": str(self.state),
         }
-        done = await run_command("plugins", *words, environ=environ)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
-        return done.stdout.decode(), done.stderr.decode()
+        completed = await run_command("plugins", *words, environ=environ)
+        assert completed.returncode == code, (words, completed.stdout, completed.stderr)
+        return completed.stdout.decode(), completed.stderr.decode()
 
     def section(self) -> dict[str, object]:
         file = self.state / "skerry.json"
@@ -64,8 +64,8 @@ def home(tmp_path: Path) -> Home:
 
 
 async def test_a_folder_is_installed_pinned_and_removed(home: Home) -> None:
-    _, told = await home.run("install", str(home.source), code=1)
-    assert "with all rights of the gateway" in told
+    _, text = await home.run("install", str(home.source), code=1)
+    assert "with all rights of the gateway" in text
     assert not (home.state / "extensions" / "tea").exists()
     await home.run("install", str(home.source), "--yes")
     copy = home.state / "extensions" / "tea"
@@ -92,15 +92,15 @@ async def test_a_wheel_is_unpacked_and_one_that_leads_out_is_refused(home: Home)
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("bad/__init__.py", CODE)
         archive.writestr("../escaped.py", CODE)
-    _, told = await home.run("install", str(wheel), "--yes", code=1)
-    assert "lead out of it" in told
+    _, text = await home.run("install", str(wheel), "--yes", code=1)
+    assert "lead out of it" in text
     assert list((home.state / "extensions").iterdir()) == [home.state / "extensions" / "tea"]
 
 
 @pytest.mark.requirement("memwal-install-command")
 async def test_the_name_of_the_other_program_selects_our_plugin(home: Home) -> None:
-    _, told = await home.run("install", "@mysten-incubation/oc-memwal")
-    assert "nothing is downloaded" in told
+    _, text = await home.run("install", "@mysten-incubation/oc-memwal")
+    assert "nothing is downloaded" in text
     assert home.section()["slots"] == {"memory": "memory-memwal"}
     info = json.loads((await home.run("info", "memory-memwal", "--json"))[0])
     assert (Path(info["path"]) / "openclaw.plugin.json").is_file()

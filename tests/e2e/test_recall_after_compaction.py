@@ -39,7 +39,7 @@ def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
 
 def last(body: dict[str, Any]) -> str:
     content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else "".join(one["text"] for one in content)
+    return content if isinstance(content, str) else "".join(row["text"] for row in content)
 
 
 @asynccontextmanager
@@ -58,20 +58,20 @@ async def talking(
             "model": {"primary": "test/stub"},
             "compaction": {"keepRecentTokens": 50},
         }
-        given = {
+        fields = {
             "models": {"providers": {"test": server}},
             "agents": {"defaults": defaults},
             **config,
         }
-        opening = running_gateway(home=home, config=given, arguments=["--model", "configured"])
+        opening = running_gateway(home=home, config=fields, arguments=["--model", "configured"])
         async with opening as gateway, GatewayClient(gateway.address) as client:
             yield client, model, gateway
 
 
 async def ask(client: GatewayClient, text: str) -> str:
     params = {"sessionKey": "main", "message": text, "idempotencyKey": text[:60]}
-    found = await client.request("agent", params, expect_final=True)
-    told: str = found["result"]["payloads"][0]["text"]
+    payload = await client.request("agent", params, expect_final=True)
+    told: str = payload["result"]["payloads"][0]["text"]
     return told
 
 
@@ -102,4 +102,4 @@ async def test_without_a_memory_the_request_has_none_of_it(tmp_path: Path) -> No
         assert (await client.request("sessions.compact", {"key": "main"}))["compacted"]
         for question in FACTS:
             assert await ask(client, question) == "I do not know."
-    assert not any("recalled-memory" in json.dumps(one.body) for one in model.requests)
+    assert not any("recalled-memory" in json.dumps(request.body) for request in model.requests)

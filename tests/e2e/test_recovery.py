@@ -44,8 +44,8 @@ async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: P
         break_pages(home / "state.sqlite", "entry")
 
         await gateway.start()
-        told = await ready(gateway)
-        assert (told["ready"], told["storage"]) == (False, "corrupt")
+        payload = await ready(gateway)
+        assert (payload["ready"], payload["storage"]) == (False, "corrupt")
         async with GatewayClient(gateway.address) as client:
             status = await client.request("status")
             assert "backup restore" in status["storage"]["remedy"]
@@ -54,7 +54,7 @@ async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: P
         with pytest.raises(GatewayRefusedError, match="damaged"):
             await say(gateway, "new", "new")
         doctor = await skerry(home, "doctor", "--json")
-        checks = {one["name"]: one["level"] for one in json.loads(doctor.stdout)}
+        checks = {row["name"]: row["level"] for row in json.loads(doctor.stdout)}
         assert checks["database"] == "failure"
         assert await gateway.stop() == 0
         assert (await skerry(home, "backup", "verify")).returncode == 1
@@ -63,7 +63,7 @@ async def test_a_broken_page_is_told_and_what_can_be_read_comes_back(  # noqa: P
         assert restored.returncode == 0, restored.stderr
         report = json.loads(restored.stdout)
         # Said after the backup, it may stand on the broken page: then that is told.
-        missing = {one["key"] for one in report["missing"]}
+        missing = {row["key"] for row in report["missing"]}
         assert missing <= {"agent:main:late"}
         assert Path(report["aside"], "state.sqlite").exists()
         assert (await skerry(home, "backup", "verify", "current")).returncode == 0

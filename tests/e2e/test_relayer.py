@@ -28,8 +28,8 @@ async def test_a_memory_outlives_the_kill_of_the_relayer_right_after_its_accepta
         again = await client.post("/api/remember", body)
         assert again.json()["job_id"] == accepted.json()["job_id"]
         assert (await client.done(again.json()["job_id"]))["status"] == "done"
-        found = (await client.post("/api/recall", {"query": "Where is the shed's key?"})).json()
-    assert [row["text"] for row in found["results"]] == [body["text"]]
+        payload = (await client.post("/api/recall", {"query": "Where is the shed's key?"})).json()
+    assert [row["text"] for row in payload["results"]] == [body["text"]]
     for file in (tmp_path / "relayer").rglob("*"):
         if file.is_file():
             assert b"third pot" not in file.read_bytes(), file
@@ -72,12 +72,12 @@ async def test_a_running_relayer_is_copied_rewrapped_and_examined(tmp_path: Path
         assert (copied["memories"], copied["withKeys"]) == (1, True)
         rewrapped = await command(tmp_path, "rewrap")
         assert (rewrapped["rewrapped"], rewrapped["failed"]) == (1, 0)
-        found = (await client.post("/api/recall", {"query": "cello"})).json()
-        assert found["total"] == 1
+        payload = (await client.post("/api/recall", {"query": "cello"})).json()
+        assert payload["total"] == 1
     assert all(finding["ok"] for finding in await command(tmp_path, "doctor", "--deep"))
     async with served(copy) as restored, Client(restored, account) as client:
-        found = (await client.post("/api/recall", {"query": "cello"})).json()
-        assert [row["text"] for row in found["results"]] == ["I play the cello"]
+        payload = (await client.post("/api/recall", {"query": "cello"})).json()
+        assert [row["text"] for row in payload["results"]] == ["I play the cello"]
     for blob in (copy / "relayer/blobs").rglob("*"):
         if blob.is_file():
             blob.unlink()

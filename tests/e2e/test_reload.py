@@ -44,8 +44,8 @@ async def reply(address: GatewayAddress, run_id: str) -> dict[str, Any]:
     """Returns the answer to a message."""
     params = {"message": "hello", "sessionKey": "main", "idempotencyKey": run_id}
     async with GatewayClient(address) as client:
-        found: dict[str, Any] = await client.request("agent", params, expect_final=True)
-    return found
+        payload: dict[str, Any] = await client.request("agent", params, expect_final=True)
+    return payload
 
 
 async def test_an_edit_holds_from_the_next_message_on_and_a_broken_one_never(
@@ -76,9 +76,9 @@ async def test_an_edit_holds_from_the_next_message_on_and_a_broken_one_never(
         assert (len(first.requests), len(second.requests)) == (1, 2)
         health = await client.request("health")
         status = await client.request("status")
-        for found in (health, status):
-            assert found["configuration"]["state"] == "last-good"
-            assert news["message"] == found["configuration"]["message"]
+        for payload in (health, status):
+            assert payload["configuration"]["state"] == "last-good"
+            assert news["message"] == payload["configuration"]["message"]
         async with told(client) as news:
             mended = json.loads(good) | {"messages": {"queue": {"mode": "followup"}}}
             write_atomic(file, json.dumps(mended).encode())

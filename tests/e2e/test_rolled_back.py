@@ -21,8 +21,8 @@ NEW = [f"new {number}" for number in range(6)]
 async def say(gateway: GatewayProcess, key: str, texts: list[str]) -> None:
     async with GatewayClient(gateway.address) as client:
         for text in texts:
-            asked = {"message": text, "idempotencyKey": f"{key} {text}", "sessionKey": key}
-            await client.request("agent", asked, expect_final=True)
+            params = {"message": text, "idempotencyKey": f"{key} {text}", "sessionKey": key}
+            await client.request("agent", params, expect_final=True)
 
 
 async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
@@ -31,14 +31,14 @@ async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
     async with GatewayClient(gateway.address) as client:
         for key in keys:
             history = await client.request("chat.history", {"sessionKey": key})
-            users = [one for one in history["messages"] if one["role"] == "user"]
-            found += [one["content"][0]["text"] for one in users]
+            users = [message for message in history["messages"] if message["role"] == "user"]
+            found += [user["content"][0]["text"] for user in users]
     return found
 
 
 async def told(home: Path, *arguments: str) -> Any:
-    done = await skerry(home, *arguments, "--json")
-    return json.loads(done.stdout)
+    completed = await skerry(home, *arguments, "--json")
+    return json.loads(completed.stdout)
 
 
 def kept(home: Path) -> list[str]:
@@ -49,7 +49,7 @@ def kept(home: Path) -> list[str]:
         for line in file.read_text().splitlines()[1:]
     ]
     return [
-        one["message"]["content"][0]["text"] for one in lines if one["message"]["role"] == "user"
+        line["message"]["content"][0]["text"] for line in lines if line["message"]["role"] == "user"
     ]
 
 
@@ -109,19 +109,19 @@ async def test_what_a_database_lost_is_kept_and_told_and_comes_back(  # noqa: PL
             health = await client.request("health", {"probe": True})
         assert "transcript files" in health["storage"]["recovered"]["message"]
         assert "recovered list" in health["storage"]["recovered"]["remedy"]
-        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await told(home, "doctor")}
         assert doctor["recovered messages"]["level"] == "warning"
         listed = await told(home, "sessions", "recovered", "list")
-        assert {one["key"] for one in listed["recovered"]} >= {"agent:main:trip"}
+        assert {row["key"] for row in listed["recovered"]} >= {"agent:main:trip"}
         assert listed["rolledBack"]["had"]["entries"] > listed["rolledBack"]["has"]["entries"]
         assert await gateway.stop() == 0
 
         done = await told(home, "sessions", "recovered", "import")
-        outcomes = {one["key"]: one["outcome"] for one in done["recovered"]}
+        outcomes = {row["key"]: row["outcome"] for row in done["recovered"]}
         assert outcomes["agent:main:trip"] == "added to its session"
         await gateway.start()
         assert await said(gateway, "trip", "fresh") == [*OLD, *NEW, "begun later"]
-        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await told(home, "doctor")}
         assert doctor["recovered messages"]["level"] == "ok"
         assert await gateway.stop() == 0
     assert not kept(home)
@@ -149,10 +149,10 @@ async def test_a_conversation_that_went_on_gets_its_lost_part_as_an_earlier_sess
         assert await said(gateway, "trip") == [*OLD, "went on"]
         async with GatewayClient(gateway.address) as client:
             rows = (await client.request("sessions.list", {"archived": True}))["sessions"]
-            (row,) = [one for one in rows if one["key"] == "agent:main:trip"]
-            asked = {"sessionKey": "trip", "sessionId": row["sessionId"]}
-            history = await client.request("chat.history", asked)
-        texts = [one["content"][0]["text"] for one in history["messages"]]
+            (row,) = [row for row in rows if row["key"] == "agent:main:trip"]
+            params = {"sessionKey": "trip", "sessionId": row["sessionId"]}
+            history = await client.request("chat.history", params)
+        texts = [message["content"][0]["text"] for message in history["messages"]]
         assert texts[::2] == NEW
 
 
@@ -173,18 +173,18 @@ async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_p
         assert "entry 3 of session" in health["storage"]["message"]
         assert "recovered" in health["storage"]["remedy"]
         await say(gateway, "trip", ["it goes on"])
-        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await told(home, "doctor")}
         assert (doctor["database"]["level"], "recovered" in doctor["database"]["remedy"]) == (
             "failure",
             True,
         )
         listed = await told(home, "sessions", "recovered", "list")
-        assert [(one["key"], one["seq"], one["in_file"]) for one in listed["unreadable"]] == [
+        assert [(row["key"], row["seq"], row["in_file"]) for row in listed["unreadable"]] == [
             ("agent:main:trip", 3, True)
         ]
         assert await gateway.stop() == 0
         done = await told(home, "sessions", "recovered", "import")
-        assert [one["failed"] for one in done["recovered"]] == [False]
+        assert [row["failed"] for row in done["recovered"]] == [False]
         await gateway.start()
         assert await said(gateway, "trip") == [*OLD, "it goes on"]
         assert (await ready(gateway))["ready"]
@@ -201,7 +201,7 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
         await gateway.start()
         listed = await told(home, "sessions", "recovered", "list")
         assert listed["rolledBack"] is None
-        assert [one["key"] for one in listed["recovered"]] == ["agent:main:trip"]
+        assert [row["key"] for row in listed["recovered"]] == ["agent:main:trip"]
         discarded = await told(home, "sessions", "recovered", "discard", "--all")
         assert len(discarded["discarded"]) == 1
         listed = await told(home, "sessions", "recovered", "list")
@@ -211,8 +211,8 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
 def break_row(home: Path, text: str) -> None:
     """Flip bytes of what was said, as it stands in the transcript and no other table."""
     database = (home / "state.sqlite").read_bytes()
-    wanted = b'"type":"text","text":"' + text.encode() + b'"'
-    at = database.index(wanted) + len(wanted) - 7
+    expected = b'"type":"text","text":"' + text.encode() + b'"'
+    at = database.index(expected) + len(expected) - 7
     (home / "state.sqlite").write_bytes(database[:at] + b"\xff" * 5 + database[at + 5 :])
 
 
@@ -225,7 +225,7 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         assert await gateway.stop() == 0
         break_row(home, "old 1")
         refused = await told(home, "sessions", "recovered", "accept", "--all")
-        assert [one["failed"] for one in refused["accepted"]] == [True]  # `import` mends it
+        assert [row["failed"] for row in refused["accepted"]] == [True]  # `import` mends it
         for file in (home / "agents" / "main" / "sessions").glob("*.jsonl"):
             file.unlink()
         await gateway.start()
@@ -233,7 +233,7 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         async with GatewayClient(gateway.address) as client:
             health = await client.request("health", {"probe": True})
         assert "accept" in health["storage"]["remedy"]
-        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await told(home, "doctor")}
         assert "accept" in doctor["database"]["remedy"]
         (bad,) = (await told(home, "sessions", "recovered", "list"))["unreadable"]
         name = f"{bad['session_id']}:{bad['seq']}"
@@ -244,9 +244,9 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         wrong = await skerry(home, "sessions", "recovered", "accept", f"{bad['session_id']}:1")
         assert (wrong.returncode, b"recovered list" in wrong.stderr) == (1, True)
         done = await told(home, "sessions", "recovered", "accept", name)
-        assert [(one["entry"], one["failed"]) for one in done["accepted"]] == [(name, False)]
+        assert [(row["entry"], row["failed"]) for row in done["accepted"]] == [(name, False)]
         lines = (home / "recovered" / "accepted.jsonl").read_text().splitlines()
-        assert [(one["session_id"], one["seq"]) for one in map(json.loads, lines)] == [
+        assert [(row["session_id"], row["seq"]) for row in map(json.loads, lines)] == [
             (bad["session_id"], 3)
         ]
         await gateway.start()
@@ -254,10 +254,10 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
             health = await client.request("health", {"probe": True})
             history = await client.request("chat.history", {"sessionKey": "trip"})
         assert (health["ok"], health["storage"]["state"]) == (True, "ok")
-        texts = [one["content"][0]["text"] for one in history["messages"]]
+        texts = [message["content"][0]["text"] for message in history["messages"]]
         assert (texts[0], texts[3:5]) == ("old 0", ["echo: old 1", "old 2"])
         assert texts[2].startswith("⚠️ This message was unreadable")
-        doctor = {one["name"]: one for one in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await told(home, "doctor")}
         assert doctor["database"]["level"] == "ok"
         await say(gateway, "trip", ["it goes on"])
         assert await gateway.stop() == 0

@@ -46,7 +46,7 @@ async def answered(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
-    return [one.text for one in platform.received()]
+    return [message.text for message in platform.received()]
 
 
 @pytest.mark.requirement("routing-binding-structure")
@@ -80,8 +80,8 @@ async def test_explain_names_agent_session_and_tier(
     file.touch(mode=0o600)
     file.write_text(json.dumps(CONFIG))
     environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path)}
-    done = await run_command("routing", "explain", *words.split(), "--json", environ=environ)
-    answer = json.loads(done.stdout)
+    completed = await run_command("routing", "explain", *words.split(), "--json", environ=environ)
+    answer = json.loads(completed.stdout)
     assert (answer["agentId"], answer["matchedBy"]) == (agent, matched)
     assert answer["sessionKey"].startswith(f"agent:{agent}:")
     shown = await run_command("routing", "explain", *words.split(), environ=environ)
@@ -145,10 +145,10 @@ async def test_no_agent_reads_what_another_has(tmp_path: Path) -> None:
         for number, text in enumerate(tries):
             platform.say(text, peer="otto", message_id=f"t{number}")
             await answered(platform, number + 2)
-    results = [one.text for one in platform.received()[1:]]
+    results = [message.text for message in platform.received()[1:]]
     assert len(results) == len(tries)
     for text, result in zip(tries, results, strict=True):
         assert fact not in result, text
         assert "olga" not in result, text
     assert (theirs / "MEMORY.md").read_text() == f"- {fact}\n"
-    assert "tell me" not in [seen.last for seen in model.requests]
+    assert "tell me" not in [request.last for request in model.requests]

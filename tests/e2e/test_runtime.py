@@ -18,9 +18,9 @@ AGENTS = {"agents": {"list": [{"id": "home", "default": True}, {"id": "work", "n
 def streamed(events: list[GatewayEvent], run_id: str) -> list[tuple[str, Any]]:
     """Returns the stream and the phase, or the text, of each agent event of the run."""
     found = []
-    for one in events:
-        payload: Any = one.payload
-        if one.event == "agent" and payload["runId"] == run_id:
+    for event in events:
+        payload: Any = event.payload
+        if event.event == "agent" and payload["runId"] == run_id:
             data = payload["data"]
             found.append((payload["stream"], data.get("phase") or data.get("text")))
     return found
@@ -93,7 +93,7 @@ async def test_one_runtime_serves_all_agents_and_streams_their_tools_and_text(
         served.append((payload.context.agent_id, payload.context.workspace.name))
 
     hooks.before_agent_start.add(Handler("trace", note))
-    asked = {
+    params = {
         "h": {"message": CALL, "sessionKey": "agent:home:main"},
         "w": {"message": CALL, "agentId": "work"},
     }
@@ -101,7 +101,7 @@ async def test_one_runtime_serves_all_agents_and_streams_their_tools_and_text(
         whole_gateway(tmp_path / "home", hooks, config=AGENTS) as (_, address),
         GatewayClient(address) as client,
     ):
-        _, events = await until_ended(client, asked)
+        _, events = await until_ended(client, params)
     assert sorted(served) == [("home", "workspace"), ("work", "workspace-work")]
     for run_id, agent in (("h", "home"), ("w", "work")):
         told = streamed(events, run_id)

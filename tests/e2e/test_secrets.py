@@ -88,7 +88,7 @@ async def talk(wire: Wire) -> None:
 def commands(home: Path) -> str:
     """Returns what the commands for a look at the gateway print."""
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "CANARY_KEY": SECRETS["variable"]}
-    said = ""
+    text = ""
     for arguments in (
         ("doctor",),
         ("doctor", "--json"),
@@ -99,9 +99,9 @@ def commands(home: Path) -> str:
         ("sessions", "list", "--json"),
         ("logs",),
     ):
-        done = run_command_text(*arguments, environ=environ)
-        said += done.stdout + done.stderr
-    return said
+        completed = run_command_text(*arguments, environ=environ)
+        text += completed.stdout + completed.stderr
+    return text
 
 
 async def test_no_secret_leaves_its_place(

@@ -34,15 +34,15 @@ async def test_a_password_and_a_devices_token_stand_nowhere(
             for method in ("config.get", "device.pair.list", "status", "logs.tail"):
                 await wire.call(method)
             rotated = {"deviceId": device.id, "role": "operator"}
-            given = await wire.call("device.token.rotate", rotated)
+            payload = await wire.call("device.token.rotate", rotated)
         # Both tokens came to the one who may have them; nothing else that was sent has one.
-        frames = [one for one in wire.frames if one.get("id") not in {"connect", "a5"}]
-        frames.append({"rotated": {**given, "token": ""}})
+        frames = [frame for frame in wire.frames if frame.get("id") not in {"connect", "a5"}]
+        frames.append({"rotated": {**payload, "token": ""}})
         await gateway.stop()
     finally:
         await gateway.end()
-    secrets = {"password": PASSWORD, "guess": WRONG, "first": first, "second": given["token"]}
-    assert all(len(one) > 20 for one in secrets.values())
+    secrets = {"password": PASSWORD, "guess": WRONG, "first": first, "second": payload["token"]}
+    assert all(len(secret) > 20 for secret in secrets.values())
     places = {
         str(path.relative_to(home)): path.read_bytes().decode(errors="replace")
         for path in home.rglob("*")

@@ -37,9 +37,9 @@ async def test_a_conversation_runs_over_a_stop(tmp_path: Path, bridge: str) -> N
 @pytest.mark.parametrize("bridge", ["daemon", "rest"])
 async def test_a_number_is_linked_by_a_code_that_a_phone_reads(tmp_path: Path, bridge: str) -> None:
     async with SignalServer(accounts=[]) as server:
-        given = everybody(server, bridge)
-        del given["channels"]["signal"]["number"]
-        async with running_gateway(home=tmp_path, config=given) as gateway:
+        configuration = everybody(server, bridge)
+        del configuration["channels"]["signal"]["number"]
+        async with running_gateway(home=tmp_path, config=configuration) as gateway:
             environ = {
                 "HOME": str(tmp_path),
                 "SKERRY_STATE_DIR": str(tmp_path),
@@ -67,10 +67,13 @@ async def test_a_number_is_linked_by_a_code_that_a_phone_reads(tmp_path: Path, b
 async def test_a_link_that_is_refused_says_why(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "SKERRY_STATE_DIR": str(tmp_path)}
     words = ("channels", "add", "signal", "--link", "--set", "apiRoot=http://127.0.0.1:9")
-    done = await run_command(*words, environ=environ)
-    assert (done.returncode, b"cannot be reached" in done.stderr) == (1, True)
-    done = await run_command("channels", "add", "telegram", "--link", environ=environ)
-    assert (done.returncode, b"Telegram cannot be linked by a code" in done.stderr) == (1, True)
+    completed = await run_command(*words, environ=environ)
+    assert (completed.returncode, b"cannot be reached" in completed.stderr) == (1, True)
+    completed = await run_command("channels", "add", "telegram", "--link", environ=environ)
+    assert (completed.returncode, b"Telegram cannot be linked by a code" in completed.stderr) == (
+        1,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,12 +95,12 @@ async def test_a_kill_after_the_ledger_loses_nothing_silently_and_repeats_nothin
             await gateway.start()
             server.say("again")
             # signal-cli cannot tell whether it sent a part, so the person is told.
-            wanted = {
+            expected = {
                 "dispatch.accepted": ["echo: hello", "echo: again"],
                 "delivery.before-send": [MISSING, "echo: again"],
                 "delivery.after-send": ["echo: hello", MISSING, "echo: again"],
             }[point]
-            await server.wait_for(len(wanted))
+            await server.wait_for(len(expected))
             await gateway.stop()
-        assert sorted(server.texts) == sorted(wanted)
+        assert sorted(server.texts) == sorted(expected)
         assert server.faults == []

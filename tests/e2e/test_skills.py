@@ -86,21 +86,21 @@ async def test_a_group_is_offered_the_skills_that_its_settings_name(tmp_path: Pa
         "*": {"requireMention": False},
     }
     channel = {"dmPolicy": "open", "allowFrom": ["*"], "groupPolicy": "open", "groups": groups}
-    given = config(
+    configuration = config(
         folder,
         channels={"memory": channel},
         tools={"guests": {"allow": ["read"]}},
     )
     platform = FakePlatform(tmp_path / "platform")
-    async with whole_gateway(tmp_path / "home", Hooks(), platform, given, model=model):
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, configuration, model=model):
         for count, peer in enumerate(("boats", "quiet", "garden"), 1):
             platform.say("hello", peer=peer, kind="group", message_id=f"m{count}", sender="ada")
             with anyio.fail_after(60):
                 while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
                     await anyio.sleep(0.02)
     offered = [
-        [name for name in ("heron", "newt") if f"<name>{name}</name>" in seen.request.system]
-        for seen in model.requests
+        [name for name in ("heron", "newt") if f"<name>{name}</name>" in request.request.system]
+        for request in model.requests
     ]
     assert offered == [["newt"], [], ["heron", "newt"]]
 
@@ -109,8 +109,8 @@ async def test_who_may_not_read_files_is_shown_no_skills(tmp_path: Path) -> None
     folder, model = plugin(tmp_path), ScriptedModel(echo)
     channel = {"dmPolicy": "open", "allowFrom": ["*"]}
     platform = FakePlatform(tmp_path / "platform")
-    given = config(folder, channels={"memory": channel})
-    async with whole_gateway(tmp_path / "home", Hooks(), platform, given, model=model):
+    configuration = config(folder, channels={"memory": channel})
+    async with whole_gateway(tmp_path / "home", Hooks(), platform, configuration, model=model):
         platform.say("hello", peer="stranger", message_id="m1")
         with anyio.fail_after(60):
             while not platform.received():  # noqa: ASYNC110 - the platform is a folder
@@ -121,10 +121,10 @@ async def test_who_may_not_read_files_is_shown_no_skills(tmp_path: Path) -> None
 async def test_a_plugin_that_is_removed_takes_its_skills_along(tmp_path: Path) -> None:
     folder, model = plugin(tmp_path), ScriptedModel(echo)
     home = tmp_path / "home"
-    given = config(folder)
-    given["gateway"]["reload"] = {"debounceMs": 0}
+    configuration = config(folder)
+    configuration["gateway"]["reload"] = {"debounceMs": 0}
     async with (
-        whole_gateway(home, Hooks(), config=given, model=model) as (application, at),
+        whole_gateway(home, Hooks(), config=configuration, model=model) as (application, at),
         GatewayClient(at) as client,
     ):
         assert len(await of_plugins(client)) == 1

@@ -99,9 +99,9 @@ async def test_what_taints_a_conversation_is_shown_and_cleared_for_good(tmp_path
 async def test_only_what_was_seen_is_cleared(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", HOST) as (_, wire, _):
         assert await asked(wire, "cat ../x", "r1") == "allowlist-miss"
-        seen = await wire.call("sessions.taint", {"key": "main"})
+        payload = await wire.call("sessions.taint", {"key": "main"})
         await asked(wire, "cat ../y", "r2")
-        params = {"key": "main", "through": seen["through"]}
+        params = {"key": "main", "through": payload["through"]}
         state = await wire.call("sessions.taint.clear", params)
         assert [source["call"] for source in state["sources"]] == ['{"command":"cat ../y"}']
         assert await asked(wire, "pwd", "r3") == "tainted-host"
@@ -153,9 +153,9 @@ async def test_the_command_line_shows_it_and_clears_it(tmp_path: Path) -> None:
 
             async def skerry(*arguments: str) -> str:
                 environ = {**os.environ, "SKERRY_STATE_DIR": str(process.home)}
-                done = await run_command("sessions", "taint", *arguments, environ=environ)
-                assert done.returncode == 0, done.stderr
-                return done.stdout.decode()
+                completed = await run_command("sessions", "taint", *arguments, environ=environ)
+                assert completed.returncode == 0, completed.stderr
+                return completed.stdout.decode()
 
             async with connected(process.address.url, auth={"token": process.token}) as wire:
                 await begin(wire, "hello")

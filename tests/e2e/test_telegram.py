@@ -48,8 +48,8 @@ async def skerry(gateway: GatewayProcess, *words: str, said: bytes = b"") -> tup
         "SKERRY_GATEWAY_URL": gateway.address.url,
         "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
     }
-    done = await run_command(*words, environ=environ, said=said)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    completed = await run_command(*words, environ=environ, said=said)
+    return completed.returncode, completed.stdout.decode(), completed.stderr.decode()
 
 
 async def answered(gateway: GatewayProcess, *words: str) -> Any:
@@ -158,16 +158,16 @@ async def test_an_account_follows_the_configuration(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("auth-multi-account")
 async def test_two_bots_have_conversations_of_their_own(tmp_path: Path) -> None:
-    async with TelegramServer() as one, TelegramServer(username="work_bot") as two:
-        config = everybody(one)
+    async with TelegramServer() as telegram_server, TelegramServer(username="work_bot") as two:
+        config = everybody(telegram_server)
         work = {"botToken": two.token, "apiRoot": two.root}
         config["channels"]["telegram"]["accounts"] = {"work": work}
         async with running_gateway(home=tmp_path, config=config) as gateway:
-            one.say("to the first")
+            telegram_server.say("to the first")
             two.say("to the second")
-            assert await one.wait_for(1) == ["echo: to the first"]
+            assert await telegram_server.wait_for(1) == ["echo: to the first"]
             assert await two.wait_for(1) == ["echo: to the second"]
-            one.revoked = True
+            telegram_server.revoked = True
             two.say("still there?")
             assert (await two.wait_for(2))[1] == "echo: still there?"
             assert await gateway.stop() == 0
@@ -205,11 +205,11 @@ async def test_a_call_that_waits_is_allowed_by_a_button(tmp_path: Path) -> None:
             with anyio.fail_after(60):
                 while not any("reply_markup" in sent.params for sent in server.sent):  # noqa: ASYNC110 - a plain list
                     await anyio.sleep(0.02)
-            asked = next(sent for sent in server.sent if "reply_markup" in sent.params)
-            ((once, *_, deny),) = asked.params["reply_markup"]["inline_keyboard"]
+            message = next(sent for sent in server.sent if "reply_markup" in sent.params)
+            ((once, *_, deny),) = message.params["reply_markup"]["inline_keyboard"]
             assert (once["text"], deny["text"]) == ("Allow once", "Deny")
-            server.press(once["callback_data"], asked.message_id, user=8)
-            server.press(once["callback_data"], asked.message_id)
+            server.press(once["callback_data"], message.message_id, user=8)
+            server.press(once["callback_data"], message.message_id)
             with anyio.fail_after(60):
                 while not any("hi-there" in text for text in server.texts()[1:]):  # noqa: ASYNC110 - a plain list
                     await anyio.sleep(0.02)

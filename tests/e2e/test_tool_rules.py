@@ -31,7 +31,7 @@ async def test_in_a_group_the_rules_of_the_sender_decide_what_a_run_may_use(
         await until(platform, "a note of main", "G1")
         platform.say(CALL, peer="G1", kind="group", sender="7", message_id="m2")
         await until(platform, "toolsBySender.deny: read", "G1")
-    offered = [[tool.name for tool in seen.request.tools] for seen in model.requests]
+    offered = [[tool.name for tool in request.request.tools] for request in model.requests]
     assert [("read" in names) for names in offered] == [True, True, False, False]
 
 
@@ -49,12 +49,12 @@ async def test_a_command_leaves_the_sandbox_when_a_person_approves_it(
 ) -> None:
     async with gateway(tmp_path / "home", {}) as (_, wire, workspace):
         await begin(wire, call("pwd", **more))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert (asked["request"]["host"], asked["request"]["rule"]) == (
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert (payload["request"]["host"], payload["request"]["rule"]) == (
             "gateway",
             "elevated-approval",
         )
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "allow-once"})
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "allow-once"})
         assert str(workspace) in await final(wire)
 
 
@@ -66,9 +66,9 @@ async def test_the_policy_decides_on_the_arguments_that_a_hook_leaves(tmp_path: 
     async with gateway(tmp_path / "home", {}) as (application, wire, _):
         application.hooks.before_tool_call.add(Handler("test", outside))
         await begin(wire, call("pwd"))
-        asked = (await wire.event("exec.approval.requested"))["payload"]
-        assert asked["request"]["rule"] == "elevated-approval"
-        await wire.call("exec.approval.resolve", {"id": asked["id"], "decision": "deny"})
+        payload = (await wire.event("exec.approval.requested"))["payload"]
+        assert payload["request"]["rule"] == "elevated-approval"
+        await wire.call("exec.approval.resolve", {"id": payload["id"], "decision": "deny"})
         assert "denied" in await final(wire)
 
 

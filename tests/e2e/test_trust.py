@@ -71,7 +71,11 @@ async def test_a_run_that_read_a_hostile_file_rewrites_nothing_that_later_runs_r
 ) -> None:
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.01)  # nobody answers
     async with gateway(tmp_path / "home") as (wire, workspace, _, _):
-        before = {one: (workspace / one).read_bytes() for one in INSTRUCTIONS if one != "BOOT.md"}
+        before = {
+            instruction: (workspace / instruction).read_bytes()
+            for instruction in INSTRUCTIONS
+            if instruction != "BOOT.md"
+        }
         await chat(wire, READ)
         for name in (*INSTRUCTIONS, *MEMORY):
             assert "approval" in await chat(wire, write(name)), name
@@ -108,13 +112,13 @@ async def test_a_stranger_reaches_no_file_and_with_granted_tools_nothing_of_the_
             assert "CANARY" not in await stranger(wire, platform, number, read)
         for name in (*INSTRUCTIONS, *MEMORY):
             number += 1
-            said = await stranger(wire, platform, number, write(name))
-            assert "Cannot write" in said if tools else "denied by the rule" in said, name
+            text = await stranger(wire, platform, number, write(name))
+            assert "Cannot write" in text if tools else "denied by the rule" in text, name
         number += 1
-        said = await stranger(wire, platform, number, READ)
-        assert ("Dear assistant" in said) is bool(tools)
+        text = await stranger(wire, platform, number, READ)
+        assert ("Dear assistant" in text) is bool(tools)
         assert POISON not in "".join(
-            one.read_text() for one in workspace.rglob("*.md") if one.is_file()
+            path.read_text() for path in workspace.rglob("*.md") if path.is_file()
         )
 
 
@@ -217,10 +221,12 @@ async def test_a_copy_of_what_a_tainted_run_wrote_has_no_authority_in_a_prompt_a
 
 async def test_the_owner_sees_what_is_unverified_and_makes_it_their_own(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as (wire, workspace, _, _):
-        said = Provenance(Origin.WEB, "agent:main:main", "2026-11-22T08:24Z")
+        provenance = Provenance(Origin.WEB, "agent:main:main", "2026-11-22T08:24Z")
         log = workspace / "memory" / "unverified" / "2026-11-22.md"
         log.parent.mkdir(parents=True)
-        log.write_text("\n".join([*item("The fair is in May.", said), *item("Pay.", said), ""]))
+        log.write_text(
+            "\n".join([*item("The fair is in May.", provenance), *item("Pay.", provenance), ""])
+        )
         first, second = (await wire.call("memory.unverified"))["notes"]
         assert (first["text"], first["origin"]) == ("The fair is in May.", "web")
         noted = await wire.call("memory.confirm", {"id": first["id"]})
@@ -292,12 +298,14 @@ async def test_what_an_admin_saves_is_the_owners_word_and_a_writers_save_leaves_
 
         (workspace / "MEMORY.md").write_text(POISON)
         await is_fenced(wire)
-        assert [one["path"] for one in await fenced_files(wire)] == ["MEMORY.md"], "a copy again"
+        assert [fenced_file["path"] for fenced_file in await fenced_files(wire)] == ["MEMORY.md"], (
+            "a copy again"
+        )
         read = await wire.call("memory.file", {"path": "MEMORY.md"})
         save = {"path": "MEMORY.md", "text": "- Ada", "baseHash": read["hash"]}
         async with connected(url, auth={"token": token}, scopes=["operator.write"]) as writer:
             saved = await writer.call("memory.save", save)
-        assert [one["path"] for one in await fenced_files(wire)] == ["MEMORY.md"]
+        assert [fenced_file["path"] for fenced_file in await fenced_files(wire)] == ["MEMORY.md"]
         await wire.call("memory.save", save | {"text": "- Bea", "baseHash": saved["hash"]})
         assert await fenced_files(wire) == []
 

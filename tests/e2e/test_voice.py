@@ -10,12 +10,12 @@ from tests.support.cli import run_command
 
 
 async def test_a_voice_message_is_transcribed_answered_and_booked(tmp_path: Path) -> None:
-    heard: list[UploadedFile] = []
+    uploaded_files: list[UploadedFile] = []
 
     async def transcribe(request: ServedRequest) -> ServedResponse:
         file = request.form()["file"]
         assert isinstance(file, UploadedFile)
-        heard.append(file)
+        uploaded_files.append(file)
         usage = {"type": "duration", "seconds": 60}
         return ServedResponse.of({"text": "Is the tide high?", "usage": usage})
 
@@ -31,15 +31,15 @@ async def test_a_voice_message_is_transcribed_answered_and_booked(tmp_path: Path
             server.say("", voice={**server.upload(b"OggS"), "mime_type": "audio/ogg"})
             (answer,) = await server.wait_for(1)
             assert answer == "echo: [Audio voice.ogg: transcribed, it says]\nIs the tide high?"
-            assert (heard[0].data, heard[0].mime) == (b"OggS", "audio/ogg")
+            assert (uploaded_files[0].data, uploaded_files[0].mime) == (b"OggS", "audio/ogg")
             environ = {
                 "HOME": str(tmp_path),
                 "SKERRY_STATE_DIR": str(tmp_path),
                 "SKERRY_GATEWAY_URL": gateway.address.url,
                 "SKERRY_GATEWAY_TOKEN": gateway.address.token or "",
             }
-            done = await run_command("usage", "--json", environ=environ)
-            assert done.returncode == 0, done.stderr
-            assert "whisper-1" in json.dumps(json.loads(done.stdout))
+            completed = await run_command("usage", "--json", environ=environ)
+            assert completed.returncode == 0, completed.stderr
+            assert "whisper-1" in json.dumps(json.loads(completed.stdout))
             assert await gateway.stop() == 0
         assert server.faults == []

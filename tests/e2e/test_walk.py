@@ -26,10 +26,10 @@ async def test_the_way_of_a_message_has_its_steps_in_their_order(
     follower = await followed(tmp_path)
     entered = follower.entered
     files = list(dict.fromkeys(file for file, _ in entered))
-    assert [one for one in files if one in STEPS] == list(STEPS)
+    assert [file for file in files if file in STEPS] == list(STEPS)
     assert report(entered, functions=True) == len(files)
     assert len(files) <= MAX_FILES
-    assert not [one for one in files if one.startswith(("skerry/testing/", "skerry/client/"))]
+    assert not [file for file in files if file.startswith(("skerry/testing/", "skerry/client/"))]
     assert "skerry/store/mirror.py" in {file for file, _ in follower.behind}
     assert f"{len(files)} files" in capsys.readouterr().out.splitlines()[-1]
 

@@ -79,11 +79,11 @@ async def test_a_person_is_asked_about_a_host_that_a_command_wants_to_reach(
             message = f"call exec {json.dumps({'command': command})}"
             params = {"sessionKey": "main", "message": message, "idempotencyKey": "r1"}
             await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})
-            asked = (await wire.event("exec.approval.requested"))["payload"]
+            payload = (await wire.event("exec.approval.requested"))["payload"]
             (listed,) = await wire.call("exec.approval.list")
             assert listed["request"]["command"] == f"connect to 127.0.0.1:{port}"
             assert listed["request"]["host"] == "sandbox"
-            answer = {"id": asked["id"], "decision": decision}
+            answer = {"id": payload["id"], "decision": decision}
             await wire.call("exec.approval.resolve", answer)
             final = await wire.event("chat", state="final")
     assert shown in json.dumps(final["payload"]["message"])

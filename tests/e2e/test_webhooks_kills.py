@@ -22,8 +22,8 @@ async def post(living: Life) -> dict[str, Any]:
     async with httpx2.AsyncClient(timeout=60) as client:
         answer = await client.post(f"{url}/hooks/agent", json={"message": "hi"}, headers=KEYED)
     assert answer.status_code == 202
-    said: dict[str, Any] = answer.json()
-    return said
+    payload: dict[str, Any] = answer.json()
+    return payload
 
 
 async def heard(living: Life, key: str) -> list[str]:

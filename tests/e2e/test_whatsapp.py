@@ -68,13 +68,13 @@ async def test_a_kill_at_any_point_loses_no_message_and_repeats_no_answer(
             server.say("again")
             # Before the send nobody can tell that nothing arrived, so the person is told.
             lost = point == "delivery.before-send"
-            wanted = [MISSING if lost else "echo: hello", "echo: again"]
+            expected = [MISSING if lost else "echo: hello", "echo: again"]
             with anyio.fail_after(60):
                 await server.wait_for(2)
                 while server.poster.waiting:  # noqa: ASYNC110 - a plain list
                     await anyio.sleep(0.02)
             await gateway.stop()
-        assert sorted(server.texts) == sorted(wanted)
+        assert sorted(server.texts) == sorted(expected)
         assert server.faults == []
 
 
@@ -107,9 +107,9 @@ async def test_the_owner_approves_a_call_by_a_button(tmp_path: Path) -> None:
             server.say(asking("a"))
             await server.wait_for(1)
             question = server.sent[0].body["interactive"]
-            replies = [one["reply"] for one in question["action"]["buttons"]]
+            replies = [button["reply"] for button in question["action"]["buttons"]]
             assert "Approval required" in question["body"]["text"]
-            (allow,) = [one["id"] for one in replies if one["title"] == "Allow once"]
+            (allow,) = [reply["id"] for reply in replies if reply["title"] == "Allow once"]
             server.press(allow)
             texts = await server.wait_for(3)
             assert any("Allowed once" in text for text in texts)

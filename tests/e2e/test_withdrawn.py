@@ -23,7 +23,7 @@ async def replies(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
-    return [one.text for one in platform.received()]
+    return [message.text for message in platform.received()]
 
 
 async def taken(platform: FakePlatform, count: int) -> None:
@@ -56,7 +56,7 @@ async def test_a_run_stops_and_what_waits_behind_it_is_not_answered(tmp_path: Pa
             while "fine" not in (texts := await replies(platform, 1)):  # noqa: ASYNC110 - a folder
                 await anyio.sleep(0.02)
     assert not any("of it" in text for text in texts)
-    said = [seen.messages[-1].text for seen in model.requests]
+    said = [request.messages[-1].text for request in model.requests]
     assert ["\nbuy it\n" in said[0], "\nhello\n" in said[1]] == [True, True], said
 
 
@@ -76,13 +76,13 @@ async def test_what_is_held_or_kept_for_a_group_is_dropped(tmp_path: Path) -> No
         platform.say("a secret now", message_id="g2:5", **edit)
         platform.say("", peer="crew", kind="group", message_id="", deletes="g2")
         platform.say("", peer="other", kind="group", message_id="", deletes="g1")
-        asked: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "peer": "crew",
             "kind": "group",
             "sender": "ann",
             "mentions_me": True,
         }
-        platform.say("well?", message_id="g9", **asked)
+        platform.say("well?", message_id="g9", **payload)
         await replies(platform, 2)
     told = model.requests[-1].messages[-1].text
     assert "a boat" in told

@@ -76,8 +76,8 @@ class Provider:
 class Two(ScriptedModels):
     """Each call has a model and one to fall back to, both of one provider."""
 
-    def tries(self, wanted: CallTarget) -> Candidates:
-        del wanted
+    def tries(self, expected: CallTarget) -> Candidates:
+        del expected
         assert self.provider is not None
         return Order([ModelCandidate(self.provider, self.info)] * 2)
 

@@ -66,12 +66,12 @@ def said(text: str, *calls: ToolCall) -> AssistantMessage:
 
 def turn(text: str, answers: Sequence[str]) -> list[Message]:
     """Returns a turn in which each answer but the last calls as many tools as it has `a`s."""
-    told: list[Message] = [message.user(text, 1)]
+    messages: list[Message] = [message.user(text, 1)]
     for answer in answers:
         numbers = range(min(answer.count("a"), 4))
-        told.append(said(answer, *map(call, numbers)))
-        told += [result(number, answer * 3) for number in numbers]
-    return told
+        messages.append(said(answer, *map(call, numbers)))
+        messages += [result(number, answer * 3) for number in numbers]
+    return messages
 
 
 turns = st.lists(st.builds(turn, words, st.lists(words, max_size=4)), max_size=12)
@@ -81,21 +81,21 @@ turns = st.lists(st.builds(turn, words, st.lists(words, max_size=4)), max_size=1
 def test_a_cut_parts_no_result_from_its_call_and_keeps_what_it_should(
     told: list[list[Message]], keep: int
 ) -> None:
-    entries = list(enumerate((one for part in told for one in part), 1))
+    entries = list(enumerate((message for part in told for message in part), 1))
     found = cut(entries, keep)
     if found is None:
         return
-    kept = [one for number, one in entries if number >= found.first_kept]
-    assert [*found.messages, *kept] == [one for _, one in entries]
+    kept = [message for number, message in entries if number >= found.first_kept]
+    assert [*found.messages, *kept] == [message for _, message in entries]
     assert not isinstance(kept[0], ToolResultMessage)
     assert open_calls(found.messages) == []
 
 
 @given(turns, st.integers(50, 2000))
 def test_batches_are_all_of_it_in_order(told: list[list[Message]], room: int) -> None:
-    every = [one for part in told for one in part]
+    every = [message for part in told for message in part]
     found = batches(every, room)
-    assert [one for part in found for one in part] == every
+    assert [message for part in found for message in part] == every
     assert not any(isinstance(part[0], ToolResultMessage) for part in found)
 
 
@@ -113,7 +113,7 @@ def test_a_fitted_text_fits_nearly(text: str, most: int) -> None:
 
 @given(turns, words, st.integers(64, 2000))
 def test_an_extract_fits(told: list[list[Message]], previous: str, most: int) -> None:
-    every = [one for part in told for one in part]
+    every = [message for part in told for message in part]
     assert tokens(extracted(every, previous, most)) <= most
 
 
@@ -132,7 +132,7 @@ def test_a_compaction_request_cannot_overflow_itself(
         return ["short"]
 
     async def work() -> None:
-        every = [one for part in told for one in part]
+        every = [message for part in told for message in part]
         every += [message.user("漢" * 400 * number, 1) for number in range(more)]
         with tempfile.TemporaryDirectory() as home:
             async with open_core(Path(home), ScriptedModel(model)) as core:
@@ -203,7 +203,7 @@ class Compactions(RuleBasedStateMachine):
         state = compactions.state(reader, self.id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, self.id, limit=-1, after=after)
-        return state, [(one.seq, one.message) for one in entries]
+        return state, [(entry.seq, entry.message) for entry in entries]
 
     @invariant()
     def what_is_read_is_the_summary_and_the_end_and_nothing_is_lost(self) -> None:
@@ -217,13 +217,13 @@ class Compactions(RuleBasedStateMachine):
         if state.last is not None:
             assert "so far" in read[0].text
             read = read[1:]
-        assert read == [fenced(one) for one in self.said[len(self.said) - len(read) :]]
+        assert read == [fenced(message) for message in self.said[len(self.said) - len(read) :]]
         assert read == [] or not isinstance(read[0], ToolResultMessage)
         every = self._portal.call(
             self.store.read, lambda reader: sessions.entries(reader, self.id, limit=-1)
         )
         assert [
-            one for _, one in model_entries([(one.seq, one.message) for one in every])
+            message for _, message in model_entries([(entry.seq, entry.message) for entry in every])
         ] == self.said
 
     def teardown(self) -> None:

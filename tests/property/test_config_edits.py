@@ -98,11 +98,11 @@ def test_no_comment_outside_the_changed_values_is_lost(
 ) -> None:
     inner = {key: one for key, one in before.items() if not isinstance(one, dict | list)}
     removed = data.draw(st.sets(st.sampled_from(sorted(inner)))) if inner else set()
-    wanted = {key: one for key, one in before.items() if key not in removed}
-    wanted |= {key: one for key, one in other.items() if key in inner or key not in before}
+    expected = {key: one for key, one in before.items() if key not in removed}
+    expected |= {key: one for key, one in other.items() if key in inner or key not in before}
     text = Writer(data, lines=lines == "lines").text(before)
-    after = edited(text, before, wanted)
+    after = edited(text, before, expected)
     assert after is not None
-    assert source.parse(Path(), after) == wanted
+    assert source.parse(Path(), after) == expected
     gone = set(COMMENT.findall(text)) - set(COMMENT.findall(after))
     assert len(gone) <= 2 * len(removed), "only those between a removed key and its value"

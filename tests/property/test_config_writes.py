@@ -73,8 +73,8 @@ def test_random_changes_never_leave_a_file_that_cannot_be_read(
                 pass  # what is refused changes nothing
             else:
                 told = json.loads(file.read_text()) if file.exists() else {}
-                wanted = MISSING if value is None else value
-                assert lookup(told, parse_key_path(place)) == wanted
+                expected = MISSING if value is None else value
+                assert lookup(told, parse_key_path(place)) == expected
             present = source.read(file).parsed
             assert present == told
 

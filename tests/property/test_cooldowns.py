@@ -106,12 +106,12 @@ class Rotation(RuleBasedStateMachine):
     def the_verdicts_are_those_of_the_rules(self) -> None:
         for key in ((p, m) for p in ("a", "b") for m in ("p/x", "p/y")):
             if key not in self.rests:
-                wanted = Availability.READY
+                expected = Availability.READY
             elif self.now < self.until(key):
-                wanted = Availability.COOLING
+                expected = Availability.COOLING
             else:
-                wanted = Availability.BUSY if key in self.probing else Availability.PROBE
-            assert self.subject.verdict(key, "s", self.now) is wanted, key
+                expected = Availability.BUSY if key in self.probing else Availability.PROBE
+            assert self.subject.verdict(key, "s", self.now) is expected, key
 
 
 RUNS = settings(

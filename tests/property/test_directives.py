@@ -27,8 +27,8 @@ def test_whatever_is_taken_out_was_a_directive(text: str) -> None:
     kept = "".join(
         text[end:begin]
         for end, begin in zip(
-            [0, *(one.end for one in found)],
-            [*(one.begin for one in found), len(text)],
+            [0, *(directive.end for directive in found)],
+            [*(directive.begin for directive in found), len(text)],
             strict=True,
         )
     )
@@ -40,6 +40,6 @@ def test_whatever_is_taken_out_was_a_directive(text: str) -> None:
 
 @given(st.lists(st.tuples(st.booleans(), WORDS, GIVEN), max_size=8))
 def test_only_the_directives_vanish(parts: list[tuple[bool, str, str]]) -> None:
-    said = " ".join(one if is_given else word for is_given, word, one in parts)
+    text = " ".join(one if is_given else word for is_given, word, one in parts)
     words = " ".join(word for is_given, word, _ in parts if not is_given)
-    assert remove_directives(said, directives(said, nothing)).split() == words.split()
+    assert remove_directives(text, directives(text, nothing)).split() == words.split()

@@ -25,7 +25,7 @@ def test_the_parts_of_a_key_follow_its_rule(place: KeyPath, deeper: list[str]) -
 
 
 def _rules(place: KeyPath) -> list[Effect]:
-    return [found for pattern, found in RULES if within(place, pattern)]
+    return [effect for pattern, effect in RULES if within(place, pattern)]
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=4).map(tuple))

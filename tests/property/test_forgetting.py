@@ -58,13 +58,13 @@ async def forget(home: Path, said: list[str], drafts: list[str], label: str) -> 
         await mirror.flush(store)
         before = await store.read(texts)
         serial = await store.write(lambda unit: begin(unit, AgentId("main"), [PHRASE], 1))
-        done = await redact(store, AgentId("main"), redaction)
+        redaction_counts = await redact(store, AgentId("main"), redaction)
         await mirror.rewrite(store, [ID])
         await finish(store, serial)
         assert await store.read(incomplete) == []
         after = await store.read(texts)
         assert len(after) == len(before)
-        assert done.entries == sum(map(redaction.holds, said))
+        assert redaction_counts.entries == sum(map(redaction.holds, said))
         for old, new in zip(before, after, strict=True):
             assert new == old or redaction.holds(old)
         assert list(holding(home)) == []
@@ -96,10 +96,10 @@ def texts(reader: Reader) -> list[str]:
 
 def holding(home: Path) -> list[str]:
     """Returns the files with one of the words, other than `47`."""
-    files = (one for one in home.rglob("*") if one.is_file() and one.suffix != ".sqlite-shm")
+    files = (path for path in home.rglob("*") if path.is_file() and path.suffix != ".sqlite-shm")
     return [
-        one.name
-        for one in files
-        if not one.name.endswith("-shm")
-        and any(w in one.read_bytes().lower() for w in (b"zebra", b"quokka"))
+        file.name
+        for file in files
+        if not file.name.endswith("-shm")
+        and any(w in file.read_bytes().lower() for w in (b"zebra", b"quokka"))
     ]

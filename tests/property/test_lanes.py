@@ -39,10 +39,10 @@ class Model:
         if number in self.failing:
             raise RuntimeError("as planned")
 
-    def end(self, place: int, *, fail: bool) -> None:
+    def end(self, position: int, *, fail: bool) -> None:
         if not self.running:
             return
-        number = sorted(self.running)[place % len(self.running)]
+        number = sorted(self.running)[position % len(self.running)]
         if fail:
             self.failing.add(number)
         self.ends[number].set()
@@ -61,10 +61,10 @@ async def play(plan: list[tuple[str, object]], limit: int, kind: type[Lanes] = L
         for number, (action, target) in enumerate(plan):
             if action in {"submit", "first"}:
                 key = str(target)
-                place = 0 if action == "first" else len(model.waiting[key])
-                model.waiting[key].insert(place, number)
+                position = 0 if action == "first" else len(model.waiting[key])
+                model.waiting[key].insert(position, number)
                 model.ends[number] = anyio.Event()
-                lanes.submit(key, partial(model.job, number, key), index=place)
+                lanes.submit(key, partial(model.job, number, key), index=position)
             else:
                 model.end(int(str(target)), fail=action == "fail")
             await _settled()
@@ -95,8 +95,8 @@ class _Unlimited(Lanes):
 
 
 class _Forgetful(Lanes):
-    def submit(self, key: str, job: Job, *, place: int | None = None, **_: object) -> None:
-        super().submit(key, job, index=0 if place else None)
+    def submit(self, key: str, job: Job, *, position: int | None = None, **_: object) -> None:
+        super().submit(key, job, index=0 if position else None)
 
 
 @pytest.mark.parametrize("kind", [_Unlimited, _Forgetful], ids=["one too many", "wrong order"])

@@ -86,8 +86,8 @@ class Machine:
         await self.stack.aclose()
         self.core = await self.stack.enter_async_context(open_core(self.home, ScriptedModel(echo)))
         again = await recover(self.core.store, SystemClock(), lambda _, t: [t], self.core.hooks)
-        for one in again:
-            self.core.dispatch.resume(one)
+        for run in again:
+            self.core.dispatch.resume(run)
 
     async def half_a_day(self) -> None:
         for _ in range(idempotency_keys.KEPT_QUARTERS // 2):

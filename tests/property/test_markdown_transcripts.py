@@ -31,19 +31,19 @@ MESSAGES = st.builds(exported, st.sampled_from(["user", "assistant", "toolResult
 @given(st.lists(MESSAGES, max_size=6), st.text())
 def test_roles_times_and_words_come_back(messages: list[dict[str, Any]], title: str) -> None:
     written = Transcript("agent:main:trip", "s1", title, 0, "", messages)
-    found = read_markdown("".join(f"{line}\n" for line in as_markdown(written)))
-    said = [one for one in messages if one["role"] != "toolResult"]
+    imported_session = read_markdown("".join(f"{line}\n" for line in as_markdown(written)))
+    said = [message for message in messages if message["role"] != "toolResult"]
     if (
         said and said[-1]["role"] == "user"
     ):  # the last word is an answer, if only that there is none
-        assert isinstance(found.messages[-1][1], AssistantMessage)
-        assert found.messages[-1][1].stop_reason == "aborted"
-    back = [one for _, one in found.messages[: len(said)]]
-    assert [one.text for one in back if isinstance(one, UserMessage | AssistantMessage)] == [
-        one["content"][0]["text"] for one in said
+        assert isinstance(imported_session.messages[-1][1], AssistantMessage)
+        assert imported_session.messages[-1][1].stop_reason == "aborted"
+    back = [message for _, message in imported_session.messages[: len(said)]]
+    assert [
+        message.text for message in back if isinstance(message, UserMessage | AssistantMessage)
+    ] == [row["content"][0]["text"] for row in said]
+    assert [(type(message), message.timestamp) for message in back] == [
+        (KINDS[row["role"]], row["timestamp"]) for row in said
     ]
-    assert [(type(one), one.timestamp) for one in back] == [
-        (KINDS[one["role"]], one["timestamp"]) for one in said
-    ]
-    assert found.report.left_out["results of tools"] == len(messages) - len(said)
-    assert (found.session_id, found.report.broken_lines) == ("s1", 0)
+    assert imported_session.report.left_out["results of tools"] == len(messages) - len(said)
+    assert (imported_session.session_id, imported_session.report.broken_lines) == ("s1", 0)

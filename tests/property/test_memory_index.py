@@ -55,7 +55,7 @@ def state(index: Index) -> tuple[object, ...]:
         found = sorted(tables.rows(tables.matching('"boat"', 1000)))
         has = sorted(key for key in tables.ids() if "boat" in tables.rows([key])[key].passage.text)
         assert found == has
-        return passages, tables.failed(), [one[:2] for one in tables.counts()]
+        return passages, tables.failed(), [count[:2] for count in tables.counts()]
 
 
 class Files(RuleBasedStateMachine):
@@ -142,11 +142,11 @@ class Files(RuleBasedStateMachine):
             assert state(self.index) == state(fresh)
         finally:
             fresh.close()
-            for one in self.home.glob("fresh*"):
-                if one.is_dir():
-                    shutil.rmtree(one)
+            for path in self.home.glob("fresh*"):
+                if path.is_dir():
+                    shutil.rmtree(path)
                 else:
-                    one.unlink()
+                    path.unlink()
 
 
 TestFiles = Files.TestCase

@@ -53,8 +53,10 @@ class MirrorFiles(RuleBasedStateMachine):
         def say(unit: Unit) -> None:
             key = SessionKey.parse(f"agent:main:memory:direct:{name}")
             session_id, tail = sessions.ensure(unit, key, SessionId(name), 1)
-            said = [message.user(f"{name} {tail + one}", 1) for one in range(1, count + 1)]
-            sessions.append(unit, session_id, tail, "run", said, 1)
+            messages = [
+                message.user(f"{name} {tail + number}", 1) for number in range(1, count + 1)
+            ]
+            sessions.append(unit, session_id, tail, "run", messages, 1)
 
         self.run(self.store.write(say))
         self.written[name] += count
@@ -87,7 +89,9 @@ class MirrorFiles(RuleBasedStateMachine):
         self.mirror = Mirror(self.home / "agents", Path("/workspace"))  # a crash forgets the old
         self.run(self.mirror.repair(self.store))
         for name in NAMES:
-            assert self.texts(name) == [f"{name} {one}" for one in range(1, self.written[name] + 1)]
+            assert self.texts(name) == [
+                f"{name} {number}" for number in range(1, self.written[name] + 1)
+            ]
 
     def texts(self, name: str) -> list[str]:
         if not self.file(name).exists():

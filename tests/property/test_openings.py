@@ -128,17 +128,23 @@ class Openings(RuleBasedStateMachine):
         heard = self.now if counts else 0
 
         def work(unit: Unit) -> Any:
-            found = enter(unit, request, limits, new_id, self.now)
-            said = UserMessage(replace(request, text=text).message(self.now).content, self.now)
-            written = [*found.notes, said]
+            opened_session = enter(unit, request, limits, new_id, self.now)
+            message = UserMessage(replace(request, text=text).message(self.now).content, self.now)
+            written = [*opened_session.notes, message]
             sessions.append(
-                unit, found.session_id, found.tail, "r", written, self.now, person_wrote_at=heard
+                unit,
+                opened_session.session_id,
+                opened_session.tail,
+                "r",
+                written,
+                self.now,
+                person_wrote_at=heard,
             )
-            return found
+            return opened_session
 
-        found = self.runner.run(self.store.write(work))
+        completed = self.runner.run(self.store.write(work))
         expected = self.expect(name, words if purpose is Purpose.MESSAGE else "", new_id, is_turn)
-        assert found.session_id == expected
+        assert completed.session_id == expected
         one = self.known[expected]
         one.texts.append(text)
         if is_turn:
@@ -149,12 +155,12 @@ class Openings(RuleBasedStateMachine):
         now = self.present(name)
         if words.startswith("/resume"):
             earlier = self.earlier(name)
-            place = 1 if words.endswith("2") else 0
-            if place < len(earlier):
+            position = 1 if words.endswith("2") else 0
+            if position < len(earlier):
                 self.put_away(now)
-                self.known[earlier[place]].archived_at = 0
-                self.known[earlier[place]].spoke = self.now
-                return earlier[place]
+                self.known[earlier[position]].archived_at = 0
+                self.known[earlier[position]].spoke = self.now
+                return earlier[position]
         elif now and words.partition(" ")[0] in {"/new", "/reset"}:
             if self.known[now].texts:
                 self.put_away(now)
@@ -181,11 +187,11 @@ class Openings(RuleBasedStateMachine):
             one = self.known[session_id]
             assert (key, bool(current)) == (str(SessionKey.parse(one.name)), not one.archived_at)
             entries = sessions.entries(reader, session_id, limit=-1)
-            said = [e.message.text for e in entries if isinstance(e.message, UserMessage)]
-            assert said == one.texts
+            texts = [e.message.text for e in entries if isinstance(e.message, UserMessage)]
+            assert texts == one.texts
         for name in NAMES:
             found = archive.earlier(reader, str(SessionKey.parse(name)), 100)
-            assert [one.session_id for one in found] == self.earlier(name)
+            assert [session.session_id for session in found] == self.earlier(name)
 
     def teardown(self) -> None:
         self.runner.run(self.opened.aclose())

@@ -82,17 +82,17 @@ class Platform:
 class Guessing(Sender):
     """Sends again what may have arrived: the defect that the machine must find."""
 
-    async def _settlement(self, one: WaitingPart) -> Settlement:
-        del one
+    async def _settlement(self, part: WaitingPart) -> Settlement:
+        del part
         return Settlement.ABSENT
 
 
 class Hasty(Sender):
     """Lets the parts behind one that failed go first."""
 
-    def _wait_seconds(self, one: WaitingPart) -> float:
+    def _wait_seconds(self, part: WaitingPart) -> float:
         self._retry_at.clear()
-        return super()._wait_seconds(one)
+        return super()._wait_seconds(part)
 
 
 @dataclass
@@ -163,7 +163,7 @@ class Machine:
             plain = [n for p, n in log if p == peer and n not in self.decided]
             if plain != sorted(plain):
                 found.append(f"{peer} got {plain}")
-        kept = {one.waiting.part.serial: one.waiting.state for one in await self.all()}
+        kept = {row.waiting.part.serial: row.waiting.state for row in await self.all()}
         for peer, number in self.written:
             if ((peer, number) in log) != (kept[number] is PartState.SENT):
                 found.append(f"{number} is {kept[number]}")

@@ -30,9 +30,9 @@ def test_patterns_that_are_compiled_later_are_of_escaped_words_alone() -> None:
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 calls = [
-                    ast.unparse(one) for one in ast.walk(function) if isinstance(one, ast.Call)
+                    ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.Call)
                 ]
-                some = [one for one in calls if one.startswith("re.compile(")]
+                some = [call for call in calls if call.startswith("re.compile(")]
                 escaped = "re.escape" in " ".join(some) or "_pattern(" in " ".join(some)
                 later |= (
                     {f"{path.relative_to(SRC)}:{function.name}"} if some and not escaped else set()

@@ -19,9 +19,9 @@ texts = st.dictionaries(st.sampled_from(ORDER), st.text(max_size=200))
 
 
 def prompt(files: dict[str, str], today: Today = TODAY, override: str = "") -> str:
-    found = [FileText(name, files[name].strip()) for name in ORDER if name in files]
+    file_texts = [FileText(name, files[name].strip()) for name in ORDER if name in files]
     return joined(
-        system_prompt(SUBJECT, (Read.spec,), fitted(found, FileLimits()), today, override)
+        system_prompt(SUBJECT, (Read.spec,), fitted(file_texts, FileLimits()), today, override)
     )
 
 
@@ -38,5 +38,5 @@ def test_what_one_run_adds_changes_nothing_before_it(files: dict[str, str], over
 @given(texts, st.dates())
 def test_another_day_changes_nothing_before_the_date(files: dict[str, str], day: date) -> None:
     one, other = prompt(files), prompt(files, Today(day, "UTC"))
-    place = one.rindex("## Date")
-    assert one[:place] == other[:place]
+    position = one.rindex("## Date")
+    assert one[:position] == other[:position]

@@ -240,13 +240,15 @@ class Protocol(RuleBasedStateMachine):
 
     async def _come(self, version: int, role: Role, scopes: list[str]) -> Client:
         opened = AsyncExitStack()
-        said: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "minProtocol": version,
             "maxProtocol": version,
             "role": role,
             "scopes": scopes,
         }
-        way = partial(Device().connected if role is Role.NODE else connected, self.rig.url, **said)
+        way = partial(
+            Device().connected if role is Role.NODE else connected, self.rig.url, **payload
+        )
         wire = await opened.enter_async_context(way())
         return Client(wire, role, scopes, opened)
 
@@ -287,7 +289,11 @@ class Protocol(RuleBasedStateMachine):
             broadcast._topics,
             broadcast._subscribed,
             *broadcast._clients.values(),
-            *(table for one in broadcast._audiences.values() for table in (one.readers, one.tools)),
+            *(
+                table
+                for audience in broadcast._audiences.values()
+                for table in (audience.readers, audience.tools)
+            ),
             context.clients._devices,
             context.nodes.all(),
         ]
@@ -309,7 +315,7 @@ def _unanswered(names: dict[str, str], frames: list[Frame]) -> dict[str, str]:
     return {
         name: method
         for name, method in names.items()
-        if all(_is_first_of_two(method, one) for one in answers.get(name, []))
+        if all(_is_first_of_two(method, row) for row in answers.get(name, []))
     }
 
 
@@ -325,7 +331,7 @@ def _check_once(client: Client) -> None:
     answers = _answers(client.wire.frames)
     for name in answers.keys() & client.asked.keys():
         method, got = client.asked[name], answers[name]
-        firsts = [_is_first_of_two(method, one) for one in got]
+        firsts = [_is_first_of_two(method, row) for row in got]
         assert firsts in ([False], [True], [True, False]), (method, json.dumps(got))
 
 
@@ -342,7 +348,7 @@ def _check_access(client: Client, method: str, answer: Frame) -> None:
 
 
 def _check_numbers(frames: list[Frame]) -> None:
-    numbers = [one["seq"] for one in frames if one["type"] == "event" and "seq" in one]
+    numbers = [frame["seq"] for frame in frames if frame["type"] == "event" and "seq" in frame]
     assert numbers == list(range(1, len(numbers) + 1))
 
 

@@ -90,7 +90,7 @@ async def play(plan: Plan, cap: int, drop: DropPolicy, folder: Path, patience: f
                 await (player.end() if mode is None else player.say(mode))
         results = await player.results()
         messages = await core.said() if player.said else []
-        prompts = [one.text for one in messages if isinstance(one, UserMessage)]
+        prompts = [message.text for message in messages if isinstance(message, UserMessage)]
     check(player.said, results, prompts, core)
 
 
@@ -101,9 +101,9 @@ def check(
     core: Core,
 ) -> None:
     """Compares with what must be true."""
-    ends = Counter(one.run_id for one in core.ends())
+    ends = Counter(end.run_id for end in core.ends())
     assert ends == Counter(list(results)), "an end was told twice, or never"
-    texts = [part.strip() for one in prompts for part in PARTS.split(one) if part.strip()]
+    texts = [part.strip() for prompt in prompts for part in PARTS.split(prompt) if part.strip()]
     written = Counter(texts)
     interrupted = any(mode is QueueMode.INTERRUPT for _, mode in said)
     for name, mode in said:
@@ -149,18 +149,18 @@ def test_every_message_becomes_what_its_mode_says() -> None:
 
 
 def _loses_the_first(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
-    found = _BATCH(front, behind)
-    return Batch(found.runs[1:], 0) if len(found.runs) > 1 else found
+    batch = _BATCH(front, behind)
+    return Batch(batch.runs[1:], 0) if len(batch.runs) > 1 else batch
 
 
 def _says_twice(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
-    found = _BATCH(front, behind)
-    return Batch((found.runs[0], *found.runs), 0) if len(found.runs) > 1 else found
+    batch = _BATCH(front, behind)
+    return Batch((batch.runs[0], *batch.runs), 0) if len(batch.runs) > 1 else batch
 
 
 def _overtakes(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
-    found = _BATCH(front, behind)
-    return Batch(found.runs[::-1], 0)
+    batch = _BATCH(front, behind)
+    return Batch(batch.runs[::-1], 0)
 
 
 _BATCH = active_runs.batch

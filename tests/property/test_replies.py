@@ -36,12 +36,12 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map("".join)
 UNITS = st.sampled_from(TextUnit)
 
 
-def places(found: list[TextPiece]) -> Iterator[int]:
+def places(pieces: list[TextPiece]) -> Iterator[int]:
     """Yields where the text was cut."""
-    place = 0
-    for piece in found[:-1]:
-        place += len(piece.body)
-        yield place
+    position = 0
+    for piece in pieces[:-1]:
+        position += len(piece.body)
+        yield position
 
 
 def open_fence(text: str) -> code_fences.Fence | None:
@@ -55,31 +55,31 @@ def open_fence(text: str) -> code_fences.Fence | None:
 def test_the_bodies_joined_are_the_text_and_every_part_fits(
     text: str, limit: int, unit: TextUnit
 ) -> None:
-    found = text_pieces(text, limit, unit)
-    assert "".join(one.body for one in found) == text
-    assert all(size(one.text, unit) <= limit for one in found)
+    pieces = text_pieces(text, limit, unit)
+    assert "".join(piece.body for piece in pieces) == text
+    assert all(size(piece.text, unit) <= limit for piece in pieces)
     parts = split(text, limit, unit)
-    assert parts == [one.text for one in found if one.body.strip()]
+    assert parts == [piece.text for piece in pieces if piece.body.strip()]
 
 
 @given(TEXTS, st.integers(1, 60), UNITS)
 def test_a_text_is_cut_within_any_limit(text: str, limit: int, unit: TextUnit) -> None:
-    found = text_pieces(text, limit, unit)
-    assert "".join(one.body for one in found) == text
+    pieces = text_pieces(text, limit, unit)
+    assert "".join(piece.body for piece in pieces) == text
     largest = max((size(one, unit) for one in text), default=0)
-    assert all(size(one.text, unit) <= max(limit, largest) for one in found)
+    assert all(size(piece.text, unit) <= max(limit, largest) for piece in pieces)
 
 
 @given(TEXTS, st.integers(30, 120), UNITS)
 def test_nothing_that_a_person_sees_as_one_is_cut(text: str, limit: int, unit: TextUnit) -> None:
-    assert all(is_boundary(text, place) for place in places(text_pieces(text, limit, unit)))
+    assert all(is_boundary(text, position) for position in places(text_pieces(text, limit, unit)))
 
 
 @given(TEXTS, st.integers(40, 120), UNITS)
 def test_every_part_but_the_last_closes_its_fences(text: str, limit: int, unit: TextUnit) -> None:
-    found = text_pieces(text, limit, unit)
-    assert all(open_fence(one.text) is None for one in found[:-1])
-    assert (open_fence(found[-1].text) is None) == (open_fence(text) is None)
+    pieces = text_pieces(text, limit, unit)
+    assert all(open_fence(piece.text) is None for piece in pieces[:-1])
+    assert (open_fence(pieces[-1].text) is None) == (open_fence(text) is None)
 
 
 CHUNKINGS = st.builds(
@@ -93,8 +93,8 @@ CHUNKINGS = st.builds(
 
 def blocks(deltas: list[str], chunking: Chunking) -> list[TextPiece]:
     chunker = Chunker(chunking)
-    found = [block for delta in deltas for block in chunker.feed(delta)]
-    return [*found, *chunker.flush()]
+    pieces = [block for delta in deltas for block in chunker.feed(delta)]
+    return [*pieces, *chunker.flush()]
 
 
 @given(TEXTS, CHUNKINGS, st.lists(st.integers(0, 200)))
@@ -110,11 +110,11 @@ def test_the_blocks_of_a_stream_do_not_depend_on_how_it_came(
 
 @given(TEXTS, CHUNKINGS)
 def test_blocks_lose_nothing_and_fit(text: str, chunking: Chunking) -> None:
-    found = blocks(list(text), chunking)
-    assert "".join(one.body for one in found) == text
-    assert all(size(one.text, chunking.unit) <= chunking.maximum for one in found)
-    assert all(is_boundary(text, place) for place in places(found))
-    assert all(open_fence(one.text) is None for one in found[:-1])
+    pieces = blocks(list(text), chunking)
+    assert "".join(piece.body for piece in pieces) == text
+    assert all(size(piece.text, chunking.unit) <= chunking.maximum for piece in pieces)
+    assert all(is_boundary(text, position) for position in places(pieces))
+    assert all(open_fence(piece.text) is None for piece in pieces[:-1])
 
 
 @given(TEXTS, CHUNKINGS, st.integers(1, 100), st.integers(120, 200))
@@ -122,10 +122,10 @@ def test_joined_blocks_lose_nothing_and_fit(
     text: str, chunking: Chunking, minimum: int, maximum: int
 ) -> None:
     joining = Coalescer(minimum, maximum, chunking.unit)
-    found = [one for block in blocks([text], chunking) for one in joining.add(block)]
-    found += joining.flush()
-    assert "".join(one.body for one in found) == text
-    assert all(size(one.text, chunking.unit) <= maximum for one in found)
+    pieces = [piece for block in blocks([text], chunking) for piece in joining.add(block)]
+    pieces += joining.flush()
+    assert "".join(piece.body for piece in pieces) == text
+    assert all(size(piece.text, chunking.unit) <= maximum for piece in pieces)
     assert not joining.holds
 
 
@@ -133,6 +133,6 @@ def test_joined_blocks_lose_nothing_and_fit(
     "cluster", ["👩‍👩‍👧", "🇩🇪", "👍🏽", "e\u0301", "각", "க்ஷ", "\r\n", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "नी"]
 )
 def test_a_cluster_has_no_place_to_cut(cluster: str) -> None:
-    assert not any(is_boundary(f"a{cluster}b", place) for place in range(2, len(cluster) + 1))
+    assert not any(is_boundary(f"a{cluster}b", number) for number in range(2, len(cluster) + 1))
     assert is_boundary(f"a{cluster}b", 1)
     assert is_boundary(f"a{cluster}b", len(cluster) + 1)

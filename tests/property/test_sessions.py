@@ -80,8 +80,8 @@ class Conversations(RuleBasedStateMachine):
 
         def work(unit: Unit) -> str:
             session_id, tail = sessions.ensure(unit, self.key(name), new_id, self.now)
-            said = [message.user(text, self.now) for text in texts]
-            sessions.append(unit, session_id, tail, "r", said, self.now)
+            messages = [message.user(text, self.now) for text in texts]
+            sessions.append(unit, session_id, tail, "r", messages, self.now)
             return session_id
 
         session_id = self.write(work)
@@ -143,9 +143,9 @@ class Conversations(RuleBasedStateMachine):
 
     def check_files(self, reader: Reader) -> None:
         expected = {}
-        for one in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
-            if one.tail:
-                expected[transcript_file(self.home / "agents", one)] = one.session_id
+        for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
+            if session.tail:
+                expected[transcript_file(self.home / "agents", session)] = session.session_id
         folder = self.home / "agents" / "main" / "sessions"
         assert set(folder.glob("*.jsonl*")) == expected.keys()
         for file, session_id in expected.items():
@@ -159,8 +159,8 @@ class Conversations(RuleBasedStateMachine):
         self.runner.run(self.store.read(self.check))
 
     def check(self, reader: Reader) -> None:
-        found = {one.key: one for one in session_listing.recent(reader, limit=-1)}
-        ids = {key: one.session_id for key, one in found.items()}
+        found = {session.key: session for session in session_listing.recent(reader, limit=-1)}
+        ids = {key: session.session_id for key, session in found.items()}
         assert ids == {str(self.key(name)): one for name, one in self.present.items()}
         for session_id, said in self.known.items():
             session = sessions.get(reader, session_id)
@@ -168,7 +168,7 @@ class Conversations(RuleBasedStateMachine):
             assert (session.label, session.tail) == (said.label, len(said.texts))
             assert (session.archived is None) == (session_id in self.present.values())
             entries = sessions.entries(reader, session_id, limit=-1)
-            assert [sessions.text_of(one.message) for one in entries] == said.texts
+            assert [sessions.text_of(entry.message) for entry in entries] == said.texts
 
     def teardown(self) -> None:
         self.start()

@@ -93,8 +93,8 @@ async def process(home: Path, disk: Disk, person: Person, limit: int, rules: Que
     async with open_core(
         home, model, tools=(Look(),), limit=limit, queue=rules, opening=opening, clock=clock
     ) as core:
-        for found in await recover(core.store, clock, lambda _, text: [text], core.hooks):
-            core.dispatch.resume(found)
+        for run in await recover(core.store, clock, lambda _, text: [text], core.hooks):
+            core.dispatch.resume(run)
         await core.dispatch.submit(request("load", f"load{clock.now_ms()}", OTHER))
         await person.write(core)
         while active := core.dispatch.active():
@@ -130,18 +130,18 @@ async def check(person: Person, store: Store) -> None:
     entries = await store.read(
         lambda reader: sessions.entries(reader, session.session_id, limit=-1)
     )
-    assert open_calls([one.message for one in entries]) == []
-    prompts = [one.message.text for one in entries if isinstance(one.message, UserMessage)]
-    found = [name for prompt in prompts for name in re.findall(r"m\d+\.", prompt)]
-    order = list(dict.fromkeys(found))
-    assert order == sorted(order), f"somebody was overtaken: {found} of {person.plan}"
-    times = Counter(found)
+    assert open_calls([entry.message for entry in entries]) == []
+    prompts = [entry.message.text for entry in entries if isinstance(entry.message, UserMessage)]
+    rows = [name for prompt in prompts for name in re.findall(r"m\d+\.", prompt)]
+    order = list(dict.fromkeys(rows))
+    assert order == sorted(order), f"somebody was overtaken: {rows} of {person.plan}"
+    times = Counter(rows)
     for name, mode in person.plan:
         result = await store.read(partial(runs.find, run_id=RunId(name)))
         assert isinstance(result, RunResult), f"forgotten: {name} of {person.plan}"
         dropped = result.error is not None and result.error.code == "queue.full"
         most = 2 if mode is QueueMode.STEER_BACKLOG else 1
-        assert (0 if dropped else 1) <= times[name] <= most, f"{name} in {found} of {person.plan}"
+        assert (0 if dropped else 1) <= times[name] <= most, f"{name} in {rows} of {person.plan}"
 
 
 def explored(home: Path, monkeypatch: pytest.MonkeyPatch, runs: int) -> None:

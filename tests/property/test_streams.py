@@ -18,9 +18,11 @@ names = st.sampled_from(sorted(REPLIES))
 def test_a_recorded_stream_is_its_reply(name: str) -> None:
     reply, text, thinking = read(name, [recorded(name)])
     assert reply == REPLIES[name]
-    said = REPLIES[name].content
-    assert text == "".join(block.text for block in said if isinstance(block, TextBlock))
-    assert thinking == "".join(block.thinking for block in said if isinstance(block, ThinkingBlock))
+    content = REPLIES[name].content
+    assert text == "".join(block.text for block in content if isinstance(block, TextBlock))
+    assert thinking == "".join(
+        block.thinking for block in content if isinstance(block, ThinkingBlock)
+    )
 
 
 @given(names, st.data())

@@ -37,7 +37,7 @@ conversations = st.lists(
 def test_the_window_is_the_longest_that_fits_and_begins_with_a_person(
     messages: list[Message], budget: int
 ) -> None:
-    people = [n for n, one in enumerate(messages) if isinstance(one, UserMessage)]
+    people = [n for n, message in enumerate(messages) if isinstance(message, UserMessage)]
     fitting = [n for n in people if sum(map(size, messages[n:])) <= budget * CHARS_PER_TOKEN]
     if sum(map(size, messages)) <= budget * CHARS_PER_TOKEN or not people:
         expected = 0

@@ -118,7 +118,7 @@ async def serving_api(
         "http": {"endpoints": endpoints, **(http or {})},
         **(gateway or {}),
     }
-    given = None if home.exists() else {"gateway": section, **config}
-    serving = whole_gateway(home, hooks or Hooks(), config=given, clock=clock, model=model)
+    fields = None if home.exists() else {"gateway": section, **config}
+    serving = whole_gateway(home, hooks or Hooks(), config=fields, clock=clock, model=model)
     async with serving as (application, address):
         yield ApiClient(application, address)

@@ -20,7 +20,7 @@ async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]
 
 def said(result: dict[str, Any]) -> str:
     """Returns the text of all its payloads."""
-    return "".join(one["text"] for one in result["payloads"])
+    return "".join(payload["text"] for payload in result["payloads"])
 
 
 async def chat(wire: Wire, message: str, key: str = "main") -> str:

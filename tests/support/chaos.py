@@ -48,7 +48,9 @@ Written = list[dict[str, Any]]
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Answers `m7` with `answer to m7`; `look m7` reads a file first, `write m7` writes one."""
     messages = body["messages"]
-    asked = next(unfenced(one["content"]) for one in reversed(messages) if one["role"] == "user")
+    asked = next(
+        unfenced(message["content"]) for message in reversed(messages) if message["role"] == "user"
+    )
     word, _, name = asked.rpartition(" ")
     if word and messages[-1]["role"] != "tool":
         tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})
@@ -64,7 +66,7 @@ def faults(written: Written, received: Sequence[DeliveredMessage]) -> list[str]:
         replies[one.in_reply_to].append(one)
     wrong = [
         f"doubled: {nonce} came {count} times"
-        for nonce, count in Counter(one.nonce for one in received).items()
+        for nonce, count in Counter(message.nonce for message in received).items()
         if count > 1
     ]
     ids = {line["id"] for line in written}
@@ -74,19 +76,19 @@ def faults(written: Written, received: Sequence[DeliveredMessage]) -> list[str]:
     for peer in {line["peer"] for line in written}:
         wrong += _order_faults(
             [line["id"] for line in written if line["peer"] == peer],
-            [one.in_reply_to for one in received if one.peer == peer],
+            [message.in_reply_to for message in received if message.peer == peer],
         )
     return wrong
 
 
 def _reply_faults(name: str, reply: list[DeliveredMessage]) -> list[str]:
-    ends = [one for one in reply if one.text in {f"answer to {name}", INTERRUPTED}]
+    ends = [message for message in reply if message.text in {f"answer to {name}", INTERRUPTED}]
     if not ends:
         return [f"lost: {name} was neither answered nor announced"]
     wrong = []
     if len(ends) > 1:
         wrong.append(f"twice: {name} has {len(ends)} ends")
-    places = [one.nonce.split("/") for one in reply]
+    places = [message.nonce.split("/") for message in reply]
     if len({run for run, _, _ in places}) > 1:
         wrong.append(f"twice: {name} has several runs")
     blocks = [int(block) for _, block, _ in places]
@@ -97,13 +99,13 @@ def _reply_faults(name: str, reply: list[DeliveredMessage]) -> list[str]:
 
 def _order_faults(written: list[str], replied: list[str]) -> list[str]:
     found = [name for name, _ in groupby(replied)]
-    wanted = [name for name in written if name in found]
-    return [] if found == wanted else [f"order: {found} instead of {wanted}"]
+    expected = [name for name in written if name in found]
+    return [] if found == expected else [f"order: {found} instead of {expected}"]
 
 
 def announced(received: Iterable[DeliveredMessage]) -> list[str]:
     """Returns the messages whose interruption was announced."""
-    return [one.in_reply_to for one in received if one.text == INTERRUPTED]
+    return [message.in_reply_to for message in received if message.text == INTERRUPTED]
 
 
 async def until(happened: Callable[[], object], what: Callable[[], object] = lambda: "") -> None:
@@ -117,11 +119,13 @@ async def until(happened: Callable[[], object], what: Callable[[], object] = lam
 
 async def all_ended(platform: FakePlatform) -> None:
     """Waits until every message that was written has an end, as long as another one gets its."""
-    ids = {one["id"] for one in platform.inbox()}
+    ids = {row["id"] for row in platform.inbox()}
 
     def missing() -> set[str]:
         ends = {f"answer to {name}" for name in ids} | {INTERRUPTED}
-        return ids - {one.in_reply_to for one in platform.received() if one.text in ends}
+        return ids - {
+            message.in_reply_to for message in platform.received() if message.text in ends
+        }
 
     await until_fewer(lambda: len(missing()), lambda: f"without an end: {sorted(missing())}")
 
@@ -227,9 +231,9 @@ async def mirror_faults(home: Path, store: Store) -> list[str]:
             if is_note(entry.message) != "compaction"
         ]
         shown = [
-            {key: one[key] for key in ("id", "parentId", "message")}
-            for one in rest
-            if one["type"] == "message"
+            {key: row[key] for key in ("id", "parentId", "message")}
+            for row in rest
+            if row["type"] == "message"
         ]
         if head["type"] != "session" or head["id"] != session_id or shown != expected:
             wrong.append(f"mirror: {session_id} has {len(rest)} lines for {len(entries)} entries")
@@ -237,7 +241,7 @@ async def mirror_faults(home: Path, store: Store) -> list[str]:
 
 
 def _store_faults(reader: Reader) -> list[str]:
-    wrong = [f"open: run {one.request.run_id}" for one in runs.unfinished(reader)]
+    wrong = [f"open: run {run.request.run_id}" for run in runs.unfinished(reader)]
     wrong += [
         f"outbox: {count} parts are {state}" for state, count in outbox.counts(reader).items()
     ]
@@ -250,8 +254,8 @@ def transcript_faults(name: str, messages: list[Message]) -> list[str]:
     """Returns what a model could not read: calls without results, questions without answers."""
     wrong = [f"transcript: {name} has the open call {call.id}" for call in open_calls(messages)]
     if any(
-        isinstance(one, UserMessage) and isinstance(other, UserMessage)
-        for one, other in pairwise(messages)
+        isinstance(message, UserMessage) and isinstance(other, UserMessage)
+        for message, other in pairwise(messages)
     ):
         wrong.append(f"transcript: {name} has two messages of the person in a row")
     if not messages or not isinstance(messages[-1], AssistantMessage):
@@ -262,7 +266,7 @@ def transcript_faults(name: str, messages: list[Message]) -> list[str]:
 def _transcripts(reader: Reader) -> list[tuple[SessionEntry, list[TranscriptEntry]]]:
     """Returns every session in which something was said, archived ones too."""
     return [
-        (one, sessions.entries(reader, one.session_id, limit=-1))
-        for one in session_listing.recent(reader, SessionFilter(archived=None), limit=-1)
-        if one.tail
+        (session, sessions.entries(reader, session.session_id, limit=-1))
+        for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1)
+        if session.tail
     ]

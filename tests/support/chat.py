@@ -51,7 +51,7 @@ class Chat:
         return await self.end(text)
 
     async def sent(self) -> list[str]:
-        return [one.part.text for one in await self.parts()]
+        return [part.part.text for part in await self.parts()]
 
     async def parts(self) -> list[outbox.WaitingPart]:
         return await self.core.store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
@@ -89,4 +89,4 @@ async def chat(
 
 def said(core: Core) -> str:
     """Returns what clients of the gateway were told."""
-    return "".join(one.body.delta for one in core.events if isinstance(one.body, TextDelta))
+    return "".join(event.body.delta for event in core.events if isinstance(event.body, TextDelta))

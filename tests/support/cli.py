@@ -33,9 +33,9 @@ def run_command_text(
         return await run_command(*arguments, environ=environ, seconds=seconds)
 
     with ThreadPoolExecutor(1) as thread:
-        done = thread.submit(anyio.run, run).result()
+        completed = thread.submit(anyio.run, run).result()
     return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        completed.args, completed.returncode, completed.stdout.decode(), completed.stderr.decode()
     )
 
 

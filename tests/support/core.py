@@ -88,7 +88,7 @@ class Core:
 
     def ends(self) -> list[RunResult]:
         """Returns how runs ended, in the order in which that was told."""
-        return [one.body.result for one in self.events if isinstance(one.body, RunEnded)]
+        return [event.body.result for event in self.events if isinstance(event.body, RunEnded)]
 
 
 def request(

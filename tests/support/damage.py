@@ -33,6 +33,6 @@ def _leaves(file: BinaryIO, root: int, size: int) -> list[int]:
     if page[0] not in {2, 5}:  # interior of an index, of a table
         return [root]
     places = range(12, 12 + 2 * int.from_bytes(page[3:5]), 2)
-    cells = [int.from_bytes(page[place : place + 2]) for place in places]
+    cells = [int.from_bytes(page[position : position + 2]) for position in places]
     below = [int.from_bytes(page[at : at + 4]) for at in (*cells, 8)]
     return [leaf for child in below for leaf in _leaves(file, child, size)]

@@ -21,8 +21,8 @@ class Words:
         """Returns one row a text."""
         del kind
         rows = np.zeros((len(texts), 384))
-        for place, text in enumerate(texts):
+        for position, text in enumerate(texts):
             for word in text.lower().replace(".", " ").split():
                 digest = hashlib.sha256(word.encode()).digest()
-                rows[place, int.from_bytes(digest[:4], "big") % 384] += 1
+                rows[position, int.from_bytes(digest[:4], "big") % 384] += 1
         return normalised(rows)

@@ -267,7 +267,7 @@ class Outside:
         file.write_text(json.dumps(self.context(str(workspace))), encoding="utf-8")
         command = [*before, sys.executable, "-I", "-B", str(PROBES), str(file), *wanted]
         environ = {"PATH": os.defpath + ":/usr/sbin:/sbin", "SKERRY_CONTAINED": self.token}
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             env=environ,
             capture_output=True,
@@ -276,8 +276,8 @@ class Outside:
             cwd=workspace,
             close_fds=False,
         )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-        return parsed(done.stdout)
+        assert completed.returncode == 0, completed.stderr.decode(errors="replace")[-2000:]
+        return parsed(completed.stdout)
 
 
 def parsed(output: bytes | bytearray) -> Results:
@@ -317,13 +317,13 @@ def run_as(user: int, folder: Path, work: Callable[[Path], T]) -> T:
 
 def reachable(folder: Path) -> Bwrap:
     """Returns a copy of bubblewrap that every user can run, with one of the probes in `folder`."""
-    found = found_program({"PATH": os.defpath})
-    assert found is not None
-    copies = [Path(shutil.copytree(source, folder / source.name)) for source in found.folders]
+    bwrap = found_program({"PATH": os.defpath})
+    assert bwrap is not None
+    copies = [Path(shutil.copytree(source, folder / source.name)) for source in bwrap.folders]
     copies.append(Path(shutil.copytree(PROBES, folder / "probes")))
     for path in (folder, *copies, *(path for copy in copies for path in copy.rglob("*"))):
         path.chmod(0o755)
-    return Bwrap(copies[0] / found.path.relative_to(found.folders[0]), tuple(copies[:-1]))
+    return Bwrap(copies[0] / bwrap.path.relative_to(bwrap.folders[0]), tuple(copies[:-1]))
 
 
 async def _untested(*_: object) -> SelfTest:
@@ -337,7 +337,7 @@ def listed() -> list[str]:
         f"names = runpy.run_path({str(PROBES)!r} + '/__main__.py', run_name='listed');"
         "print('\\n'.join(names['probes']()))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-I", "-B", "-c", script], capture_output=True, check=True, timeout=60
     )
-    return done.stdout.decode().split()
+    return completed.stdout.decode().split()

@@ -115,14 +115,14 @@ class FakeRelayer(Struct):
             case "/api/memories/forget":
                 before = len(self.memories)
                 ids = set(body["ids"])
-                self.memories = [one for one in self.memories if one.blob_id not in ids]
+                self.memories = [memory for memory in self.memories if memory.blob_id not in ids]
                 return JSONResponse({"deleted": before - len(self.memories)})
             case "/api/stats":
-                mine = [one for one in self.memories if one.namespace == namespace]
+                mine = [memory for memory in self.memories if memory.namespace == namespace]
                 return JSONResponse(
                     {
                         "memory_count": len(mine),
-                        "storage_bytes": sum(len(one.text) for one in mine),
+                        "storage_bytes": sum(len(memory.text) for memory in mine),
                         "namespace": namespace,
                         "owner": owner,
                     }
@@ -140,19 +140,20 @@ class FakeRelayer(Struct):
             case ["api", "recall", "manual"]:
                 near = [
                     {
-                        "blob_id": one.blob_id,
-                        "distance": 1 - sum(map(mul, one.vector, body["vector"])),
+                        "blob_id": memory.blob_id,
+                        "distance": 1 - sum(map(mul, memory.vector, body["vector"])),
                     }
-                    for one in self.memories
-                    if one.vector is not None and (one.owner, one.namespace) == (owner, namespace)
+                    for memory in self.memories
+                    if memory.vector is not None
+                    and (memory.owner, memory.namespace) == (owner, namespace)
                 ]
                 near.sort(key=lambda row: row["distance"])
                 return JSONResponse({"results": near[: body["limit"]]})
             case ["v1", "owners", who, "memories"]:
                 rows = [
-                    {"namespace_id": one.namespace, "blob_id": one.blob_id}
-                    for one in self.memories
-                    if one.owner == who
+                    {"namespace_id": memory.namespace, "blob_id": memory.blob_id}
+                    for memory in self.memories
+                    if memory.owner == who
                 ]
                 return JSONResponse({"memories": rows, "next_cursor": None})
             case _:
@@ -176,7 +177,7 @@ class FakeRelayer(Struct):
         facts = []
         for paragraph in text.split("\n\n"):
             fact = re.sub(r"^\d+\. ", "", paragraph)
-            known = [one for one in self.memories if self.knows and one.text == fact]
+            known = [memory for memory in self.memories if self.knows and memory.text == fact]
             stored = known[0] if known else self._store(owner, namespace, fact)
             facts.append({"text": fact, "id": stored.blob_id, "job_id": stored.blob_id})
         return facts

@@ -110,8 +110,8 @@ class FakeDispatcher:
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
         stopped = [one for one in self.active(key) if run_id is None or one == run_id]
         for one in stopped:
-            said = self.broadcast.text(one)
-            self.end(one, payloads=(said,), stop_reason=StopReason.ABORTED, aborted_by=by)
+            text = self.broadcast.text(one)
+            self.end(one, payloads=(text,), stop_reason=StopReason.ABORTED, aborted_by=by)
         return stopped
 
     async def run_exclusive(
@@ -214,7 +214,7 @@ class FakeModels:
         if self.refuse is not None:
             raise self.refuse
         self.trusted[server] = is_trusted
-        self.offers = tuple(one for one in self.offers if one.id != server)
+        self.offers = tuple(offer for offer in self.offers if offer.id != server)
         return await self.status()
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
@@ -261,13 +261,13 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
     memory: MemoryService | None = None,
 ) -> AsyncIterator[Rig]:
     """Serves a gateway whose state is in `home`."""
-    given = config or {}
+    fields = config or {}
     auth = {"mode": "token", "token": token} if token else {"mode": "none"}
-    gateway = given.get("gateway", {})
+    gateway = fields.get("gateway", {})
     if "mode" not in gateway.get("auth", {}):
         gateway = {**gateway, "auth": auth}
     checked = Config.model_validate(
-        {**given, "gateway": gateway, "stateDir": home, "path": home / "skerry.json"}
+        {**fields, "gateway": gateway, "stateDir": home, "path": home / "skerry.json"}
     )
     clock = SystemClock()
     file = source.read(checked.path)

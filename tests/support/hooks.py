@@ -44,8 +44,8 @@ def from_alice(words: str) -> RunRequest:
 
 async def parts(core: Core) -> list[str]:
     waiting = await core.store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
-    return [one.part.text for one in waiting]
+    return [part.part.text for part in waiting]
 
 
 def results(messages: Sequence[object]) -> list[str]:
-    return [one.text for one in messages if isinstance(one, ToolResultMessage)]
+    return [message.text for message in messages if isinstance(message, ToolResultMessage)]

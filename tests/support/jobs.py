@@ -40,8 +40,8 @@ class Jobs:
         return str((await self.ask("cron.add", **params))["id"])
 
     async def job(self, job_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self.ask("cron.get", id=job_id)
-        return found
+        payload: dict[str, Any] = await self.ask("cron.get", id=job_id)
+        return payload
 
     async def runs(self, number: int, **params: Any) -> list[dict[str, Any]]:
         """Waits for that many ended runs; returns them, the first ended first."""
@@ -65,7 +65,7 @@ class Jobs:
 
     def texts(self) -> list[str]:
         """Returns what the platform received."""
-        return [one.text for one in self.life.platform.received()]
+        return [message.text for message in self.life.platform.received()]
 
 
 @asynccontextmanager

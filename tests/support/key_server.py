@@ -79,14 +79,14 @@ class KeyServer:
         return {"device_keys": {user: self.devices.get(user, {}) for user in body["device_keys"]}}
 
     def on_keys_claim(self, body: dict[str, Any]) -> Any:
-        given: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for user, devices in body["one_time_keys"].items():
             for device in devices:
                 keys = self.one_time.get((user, device), {})
                 if keys:
                     name = next(iter(keys))
-                    given.setdefault(user, {})[device] = {name: keys.pop(name)}
-        return {"one_time_keys": given}
+                    fields.setdefault(user, {})[device] = {name: keys.pop(name)}
+        return {"one_time_keys": fields}
 
     def on_keys_device_signing(self, body: dict[str, Any]) -> Any:
         assert set(body) == {"master_key", "self_signing_key", "user_signing_key"}

@@ -31,11 +31,11 @@ def collected(path: Path) -> Iterator[str]:
 
 def missing(named: Iterable[str], root: Path = ROOT) -> set[str]:
     """Returns which of these tests (`tests/file.py::name`) do not exist, or are not collected."""
-    wanted = set(named)
+    expected = set(named)
     there = {
         f"{file}::{name}"
-        for file in {one.partition("::")[0] for one in wanted}
+        for file in {one.partition("::")[0] for one in expected}
         for name in collected(root / file)
         if name.rpartition("::")[2].startswith("test_")
     }
-    return wanted - there
+    return expected - there

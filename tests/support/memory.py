@@ -49,8 +49,8 @@ class Place:
         """Returns what the tool answers."""
         context = ToolContext(RootedFolder(self.workspace), None, caller, taint)
         result = await tool.run(arguments, context)
-        told: dict[str, Any] = msgspec.json.decode(result.text)
-        return told
+        payload: dict[str, Any] = msgspec.json.decode(result.text)
+        return payload
 
     def put(self, path: str, text: str) -> Path:
         """Writes a file of the workspace."""

@@ -71,19 +71,19 @@ class Mind:
         if body["model"] == "frail" and (broken := self._failure()) is not None:
             return broken
         messages = body["messages"]
-        asked = dict[str, str]()
-        for one in reversed(messages):
-            if one["role"] == "assistant" and ENDED.search(str(one.get("content"))):
+        params = dict[str, str]()
+        for message in reversed(messages):
+            if message["role"] == "assistant" and ENDED.search(str(message.get("content"))):
                 break
-            if one["role"] == "user":
-                text = RECALLED.sub("", str(one["content"]))
+            if message["role"] == "user":
+                text = RECALLED.sub("", str(message["content"]))
                 words = {name: word for word, name in ASKED.findall(text)}
-                asked = words | asked
-        if not asked:
+                params = words | params
+        if not params:
             return ["NO_REPLY"]
-        if messages[-1]["role"] == "user" and "look" in asked.values():
-            return ["Looking into it.", ToolCall(f"call_{len(messages)}", *_look(list(asked)))]
-        names = ", ".join(asked)
+        if messages[-1]["role"] == "user" and "look" in params.values():
+            return ["Looking into it.", ToolCall(f"call_{len(messages)}", *_look(list(params)))]
+        names = ", ".join(params)
         return [f"Here is the answer to {names}. It takes two sentences. That is all for {names}."]
 
     def _failure(self) -> Sequence[HttpStep] | None:
@@ -151,12 +151,14 @@ def faults(
     for one in received:
         replies[one.in_reply_to].append(one)
     peers = {line["id"]: line["peer"] for line in written}
-    wrong = [f"doubled: {n}" for n, c in Counter(one.nonce for one in received).items() if c > 1]
+    wrong = [
+        f"doubled: {n}" for n, c in Counter(message.nonce for message in received).items() if c > 1
+    ]
     wrong += [f"strange: {name} was never written" for name in replies if name not in peers]
     answered: Counter[str] = Counter()
     for host, reply in replies.items():
         wrong += _torn(host, reply)
-        named = [n for found in ENDED.findall(_joined(reply)) for n in found.split(", ")]
+        named = [n for text in ENDED.findall(_joined(reply)) for n in text.split(", ")]
         answered.update(named)
         wrong += [
             f"mixed: {name} of {peers.get(name)} in a reply to {peers.get(host)}"
@@ -166,23 +168,25 @@ def faults(
     for line in written:
         wrong += _end(line, taken.get(line["id"]), replies, answered[line["id"]])
     for peer in MODES:
-        names = [one["id"] for one in written if one["peer"] == peer and ASKED.match(one["text"])]
-        wrong += _order(names, [one.in_reply_to for one in received if one.peer == peer])
+        names = [row["id"] for row in written if row["peer"] == peer and ASKED.match(row["text"])]
+        wrong += _order(
+            names, [message.in_reply_to for message in received if message.peer == peer]
+        )
     return wrong
 
 
 def _joined(reply: Sequence[DeliveredMessage]) -> str:
-    return " ".join(" ".join(one.text for one in reply).split())
+    return " ".join(" ".join(message.text for message in reply).split())
 
 
 def _torn(host: str, reply: list[DeliveredMessage]) -> list[str]:
-    places = [one.nonce.split("/") for one in reply]
+    places = [message.nonce.split("/") for message in reply]
     if len({run for run, _, _ in places}) > 1:
         return [f"twice: {host} has several runs"]
     blocks = [block for block, _ in groupby(int(block) for _, block, _ in places)]
     if blocks != list(range(len(blocks))):
         return [f"torn: the blocks of {host} came as {blocks}"]
-    notices = sum(one.text.startswith(NOTICES) for one in reply)
+    notices = sum(message.text.startswith(NOTICES) for message in reply)
     return [f"twice: {host} was announced {notices} times"] if notices > 1 else []
 
 
@@ -195,7 +199,7 @@ def _end(
     if times > 1:
         return [f"twice: {name} was answered {times} times"]
     reply = replies[turn.host]
-    told = any(one.text.startswith(NOTICES) for one in reply)
+    told = any(message.text.startswith(NOTICES) for message in reply)
     if not ASKED.match(line["text"]):
         told = bool(reply)  # a command; its answer is whatever it says
     return [] if times or told or turn.superseded else [f"lost: {name} was not answered"]
@@ -203,8 +207,8 @@ def _end(
 
 def _order(names: list[str], replied: list[str]) -> list[str]:
     found = [name for name, _ in groupby(one for one in replied if one in names)]
-    wanted = [name for name in names if name in found]
-    return [] if found == wanted else [f"order: {found} instead of {wanted}"]
+    expected = [name for name in names if name in found]
+    return [] if found == expected else [f"order: {found} instead of {expected}"]
 
 
 async def disagreements(
@@ -214,15 +218,15 @@ async def disagreements(
     async with open_store(home / DATABASE) as store:
         said, found = await store.read(_said)
         found += await mirror_faults(home, store)
-    asked = Counter(name for kind, text in said.values() for name in _asked(kind, text))
+    counter = Counter(name for kind, text in said.values() for name in _asked(kind, text))
     for line in written:
-        if ASKED.match(line["text"]) and asked[line["id"]] != 1:
-            found.append(f"transcript: {line['id']} stands there {asked[line['id']]} times")
+        if ASKED.match(line["text"]) and counter[line["id"]] != 1:
+            found.append(f"transcript: {line['id']} stands there {counter[line['id']]} times")
     shown: dict[str, str] = defaultdict(str)
     for (run_id, _), (kind, text) in said.items():
         if kind == "assistant":
             shown[run_id] += f"{text} "
-    for host, reply in groupby(received, key=lambda one: one.in_reply_to):
+    for host, reply in groupby(received, key=lambda message: message.in_reply_to):
         sent = ENDED.findall(_joined(list(reply)))
         kept = ENDED.findall(shown[taken[host].run_id]) if host in taken else []
         if not set(sent) <= set(kept):
@@ -236,7 +240,7 @@ def _asked(kind: str, text: str) -> list[str]:
 
 def _said(reader: Reader) -> tuple[dict[tuple[str, int], tuple[str, str]], list[str]]:
     """Returns all texts by run and entry, and what a model could not read."""
-    wrong = [f"open: run {one.request.run_id}" for one in runs.unfinished(reader)]
+    wrong = [f"open: run {run.request.run_id}" for run in runs.unfinished(reader)]
     wrong += [f"outbox: {number} are {state}" for state, number in outbox.counts(reader).items()]
     said = dict[tuple[str, int], tuple[str, str]]()
     for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):

@@ -69,18 +69,20 @@ class Moments:
 def copied(source: Path, target: Path) -> None:
     """Copies a folder in use; what goes away meanwhile, as a file that is renamed, is left out."""
     for folder, _, names in os.walk(source):
-        place = target / Path(folder).relative_to(source)
-        place.mkdir(mode=0o700, parents=True)
+        path = target / Path(folder).relative_to(source)
+        path.mkdir(mode=0o700, parents=True)
         for name in names:
             if not name.endswith(SHARED):
                 with suppress(FileNotFoundError):
-                    shutil.copy2(Path(folder, name), place / name)
+                    shutil.copy2(Path(folder, name), path / name)
 
 
 def answers(request: ModelRequest) -> Sequence[Step]:
     """Answers as `tests.support.chaos.answers` does."""
     messages = request.history.messages
-    asked = next(unfenced(one.text) for one in reversed(messages) if isinstance(one, UserMessage))
+    asked = next(
+        unfenced(message.text) for message in reversed(messages) if isinstance(message, UserMessage)
+    )
     word, _, name = asked.rpartition(" ")
     if word and not isinstance(messages[-1], ToolResultMessage):
         tool, more = ("write", {"content": "x"}) if word == "write" else ("read", {})
@@ -158,5 +160,5 @@ def left(folder: Path) -> dict[str, object]:
             )
         }
     platform = FakePlatform(folder / "platform")
-    received = [(one.peer, one.text) for one in platform.received()]
+    received = [(message.peer, message.text) for message in platform.received()]
     return rows | {"received": received}

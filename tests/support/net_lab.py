@@ -121,13 +121,13 @@ class Lab:
             while b"\r\n\r\n" not in data:
                 data += await stream.receive()
             head, _, body = data.partition(b"\r\n\r\n")
-            asked = Asked(address, port, head, b"")
-            length = int(asked.headers.get("content-length", "0"))
+            request = Asked(address, port, head, b"")
+            length = int(request.headers.get("content-length", "0"))
             while len(body) < length:
                 body += await stream.receive()
-            asked.body, data = body[:length], body[length:]
-            self.asked.append(asked)
-            await answer(stream, asked)
+            request.body, data = body[:length], body[length:]
+            self.asked.append(request)
+            await answer(stream, request)
             if self.close_after:
                 return
 

@@ -53,10 +53,10 @@ def main(hosts: str, program: str) -> None:
             listener = socket.create_server((address, port))
             threading.Thread(target=serve, args=(listener, address, port), daemon=True).start()
     command = [program, "net", "fetch", "--stdin", "--json"]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, input=sys.stdin.read(), capture_output=True, text=True, check=True
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = [json.loads(line) for line in completed.stdout.splitlines()]
     sys.stdout.write(json.dumps({"answers": answers, "connections": SEEN}))
 
 

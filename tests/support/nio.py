@@ -47,7 +47,7 @@ class Nio:
         with anyio.fail_after(120):
             while True:
                 heard = await self.do("heard")
-                rows = [one for one in heard if (one["room"], one["sender"]) == (room, sender.id)]
+                rows = [row for row in heard if (row["room"], row["sender"]) == (room, sender.id)]
                 if len(rows) >= count:
                     return rows
                 await anyio.sleep(0.1)

@@ -56,10 +56,10 @@ class NodeRig:
 
     async def approve(self) -> dict[str, Any]:
         """Allows the call that waits; returns the request for the approval."""
-        asked: dict[str, Any] = (await self.wire.event("exec.approval.requested"))["payload"]
-        params = {"id": asked["id"], "decision": "allow-once"}
+        payload: dict[str, Any] = (await self.wire.event("exec.approval.requested"))["payload"]
+        params = {"id": payload["id"], "decision": "allow-once"}
         await self.wire.call("exec.approval.resolve", params)
-        return asked
+        return payload
 
 
 @asynccontextmanager

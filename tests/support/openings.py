@@ -29,13 +29,13 @@ def text(one: Message) -> str:
 
 
 async def told(core: Core, key: SessionKey = MAIN) -> list[str]:
-    return [text(one) for one in await core.said(key)]
+    return [text(message) for message in await core.said(key)]
 
 
 async def current(core: Core, key: SessionKey = MAIN) -> SessionEntry:
-    found = await core.store.read(lambda reader: sessions.find(reader, str(key)))
-    assert found is not None
-    return found
+    session = await core.store.read(lambda reader: sessions.find(reader, str(key)))
+    assert session is not None
+    return session
 
 
 async def earlier(core: Core, key: SessionKey = MAIN) -> list[SessionEntry]:
@@ -67,7 +67,7 @@ class Opened:
     def seen(self) -> list[str]:
         """Returns what people said, as the model saw it last."""
         messages = self.model.requests[-1].messages
-        return [unfenced(text(one)) for one in messages if isinstance(one, UserMessage)]
+        return [unfenced(text(message)) for message in messages if isinstance(message, UserMessage)]
 
 
 def inbound(words: str, message_id: str, peer: str = "alice", **more: Any) -> InboundMessage:
@@ -85,4 +85,4 @@ async def receive(core: Core, words: str, message_id: str, **more: Any) -> None:
 
 async def delivered(core: Core) -> list[tuple[int, str]]:
     waiting = await core.store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
-    return [(one.part.block, one.part.text) for one in waiting]
+    return [(part.part.block, part.part.text) for part in waiting]

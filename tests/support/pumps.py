@@ -160,7 +160,7 @@ def _texts(compiled: re.Pattern[Any], ends: Sequence[str]) -> Iterator[tuple[str
     few = sorted(characters)[:24]
     units = dict.fromkeys((*_GENERAL, *_PAIRS, *few, *all_words))
     units |= dict.fromkeys(one + two for one in some for two in (" ", "\n", "a", "-", "."))
-    units |= dict.fromkeys(two + one for one in all_words for two in ("-", " "))
+    units |= dict.fromkeys(two + word for word in all_words for two in ("-", " "))
     units |= dict.fromkeys(one + two for one in some[:4] for two in some[:4])
     for unit in units:
         for before in ("", *some[:2]):

@@ -37,8 +37,8 @@ class Place:
     def memory(
         self, *, server: QmdDaemon | None = None, export: Any = None, **config: object
     ) -> QmdMemory:
-        asked = {"command": str(self.fake.command)} | config
-        self.config = QmdConfig.model_validate(asked)
+        payload = {"command": str(self.fake.command)} | config
+        self.config = QmdConfig.model_validate(payload)
         return QmdMemory(
             agent_id("main"),
             lambda: self.config,

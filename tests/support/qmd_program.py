@@ -128,10 +128,10 @@ def search(queries: list[tuple[str, str]], names: list[str], limit: int) -> list
     for name in names:
         for path, text in index.get(name, {"files": {}})["files"].items():
             words = set(_SPLIT.findall(text.lower()))
-            wanted = [set(_SPLIT.findall(query.lower())) for _, query in queries]
-            if any(words_of_query and words_of_query <= words for words_of_query in wanted):
+            expected = [set(_SPLIT.findall(query.lower())) for _, query in queries]
+            if any(words_of_query and words_of_query <= words for words_of_query in expected):
                 rows = text.split("\n")
-                any_of = set().union(*wanted)
+                any_of = set().union(*expected)
                 line = next(
                     n for n, row in enumerate(rows, 1) if any_of & set(_SPLIT.findall(row.lower()))
                 )

@@ -133,8 +133,8 @@ class Memory:
         return self._near(caller, query, vector_of(query.text))
 
     async def recall_manual(self, caller: Caller, query: Query) -> Recalled:
-        found = self._near(caller, query, query.vector)
-        return Recalled(tuple(replace(hit, text="") for hit in found.hits))
+        recalled = self._near(caller, query, query.vector)
+        return Recalled(tuple(replace(hit, text="") for hit in recalled.hits))
 
     def _near(self, caller: Caller, query: Query, vector: Sequence[float]) -> Recalled:
         hits = [
@@ -236,8 +236,8 @@ class Keys:
         asked = [account_id] if account_id else list(self.accounts)
         for name in asked:
             owner, delegates = self.accounts.get(name, ("", {}))
-            if found := delegates.get(public_key):
-                return Account(name, owner, found.label, found.namespaces)
+            if delegate := delegates.get(public_key):
+                return Account(name, owner, delegate.label, delegate.namespaces)
         return None
 
     async def delegates(self, account_id: str) -> list[Delegate]:

@@ -112,7 +112,7 @@ def _bech32(data: bytes) -> str:
     prefix = "suiprivkey"
     expanded = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
     check = _polymod(expanded + words + [0] * 6) ^ 1
-    words += [check >> 5 * (5 - place) & 31 for place in range(6)]
+    words += [check >> 5 * (5 - number) & 31 for number in range(6)]
     return f"{prefix}1" + "".join(_CHARSET[word] for word in words)
 
 
@@ -121,8 +121,10 @@ def _polymod(values: list[int]) -> int:
     for value in values:
         top = check >> 25
         check = (check & 0x1FFFFFF) << 5 ^ value
-        for place, part in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            if top >> place & 1:
+        for position, part in enumerate(
+            (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+        ):
+            if top >> position & 1:
                 check ^= part
     return check
 
@@ -131,8 +133,8 @@ def run_killed(root: Path, operation: str, point: str, database: str = "") -> No
     """Runs an operation of `relayer_program` in a process of its own, which must die at a point."""
     command = [sys.executable, "-m", "tests.support.relayer_program"]
     command += [str(root), operation, point, database]
-    done = subprocess.run(command, check=False, timeout=120, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    completed = subprocess.run(command, check=False, timeout=120, capture_output=True)
+    assert completed.returncode == -signal.SIGKILL, completed.stderr.decode()
 
 
 @asynccontextmanager

@@ -38,12 +38,12 @@ class Served:
 
 async def command(home: Path, *words: str) -> Any:
     """Runs `skerry relayer WORDS --json` and returns what it prints."""
-    done = await anyio.run_process(
+    completed = await anyio.run_process(
         [sys.executable, "-m", "skerry", "relayer", *words, "--json"],
         env=os.environ | {"SKERRY_STATE_DIR": str(home)},
         check=False,
     )
-    return json.loads(done.stdout)
+    return json.loads(completed.stdout)
 
 
 async def made(home: Path) -> dict[str, str]:

@@ -47,11 +47,11 @@ async def _answer(stream: anyio.abc.SocketStream) -> None:
         text = b""
         while not text.endswith(b"\n"):
             text += await stream.receive()
-        asked = json.loads(text)
+        report = json.loads(text)
         stdin, stdout, stderr = descriptors
         try:
             code = await forks.run_over(
-                (stdin, stdout, stderr), asked["arguments"], asked["environ"], asked["folder"]
+                (stdin, stdout, stderr), report["arguments"], report["environ"], report["folder"]
             )
         finally:
             for descriptor in descriptors:

@@ -250,7 +250,9 @@ def text_of(node: ast.Constant | ast.JoinedStr) -> str:
     """Returns what the text says; what is put in is `?`, as a value would be."""
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return "".join(str(one.value) if isinstance(one, ast.Constant) else "\0" for one in node.values)
+    return "".join(
+        str(value.value) if isinstance(value, ast.Constant) else "\0" for value in node.values
+    )
 
 
 def faults(source: str) -> Iterator[tuple[int, str, str]]:
@@ -270,13 +272,13 @@ def statements(file: str) -> Iterator[Statement]:
         NameError: one is made of what neither a constant of its module nor `CHOICES` says.
     """
     path = SOURCE / "skerry" / file
-    found = [node for node in literals(path.read_text("utf-8")) if _STATEMENT.match(text_of(node))]
-    if not found:
+    nodes = [node for node in literals(path.read_text("utf-8")) if _STATEMENT.match(text_of(node))]
+    if not nodes:
         return
     module = importlib.import_module(
         ".".join(("skerry", *Path(file).with_suffix("").parts)).removesuffix(".__init__")
     )
-    for node in found:
+    for node in nodes:
         if isinstance(node, ast.Constant):
             yield Statement(file, node.lineno, str(node.value))
             continue

@@ -126,9 +126,9 @@ def read(name: str, pieces: list[bytes]) -> tuple[ModelReply | ModelError, str, 
     try:
         for piece in pieces:
             for data in events.feed(piece):
-                if (heard := made.take(data)) is not None:
-                    texts.append(heard.text)
-                    thoughts.append(heard.thinking)
+                if (event_text := made.take(data)) is not None:
+                    texts.append(event_text.text)
+                    thoughts.append(event_text.thinking)
         return made.reply(), "".join(texts), "".join(thoughts)
     except ModelError as error:
         return error, "".join(texts), "".join(thoughts)

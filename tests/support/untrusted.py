@@ -11,6 +11,6 @@ _FENCE = re.compile(
 
 def within(text: str) -> str:
     """Returns the words that the fence has; fail where the text is no whole fence."""
-    found = _FENCE.fullmatch(text)
-    assert found, text
-    return found[2]
+    match = _FENCE.fullmatch(text)
+    assert match, text
+    return match[2]

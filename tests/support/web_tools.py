@@ -63,8 +63,8 @@ def tools(
 
 async def call(tool: Tool, **arguments: Any) -> dict[str, Any]:
     """Returns the JSON of a result."""
-    found: dict[str, Any] = json.loads((await result(tool, **arguments)).text)
-    return found
+    payload: dict[str, Any] = json.loads((await result(tool, **arguments)).text)
+    return payload
 
 
 async def result(tool: Tool, **arguments: Any) -> ToolResult:

@@ -44,7 +44,7 @@ def request(method: str, params: Any = None, *, id: object = "1") -> Frame:  # n
 def here(frame: Frame) -> list[str]:
     """Returns the modes of those who a `presence` event says are here; none for other frames."""
     told = frame["payload"]["presence"] if frame.get("event") == "presence" else []
-    return [one["mode"] for one in told]
+    return [row["mode"] for row in told]
 
 
 class Wire:
@@ -85,9 +85,9 @@ class Wire:
     def seen(self, name: str) -> Frame:
         """Returns the payload of the last event of that name that has come."""
         return next(
-            cast("Frame", one["payload"])
-            for one in reversed(self.frames)
-            if one.get("event") == name
+            cast("Frame", frame["payload"])
+            for frame in reversed(self.frames)
+            if frame.get("event") == name
         )
 
     async def ask(self, method: str, params: Any = None) -> Frame:

@@ -59,26 +59,26 @@ def poll(ours: dict[str, Any]) -> Any:
 
 def body(ours: dict[str, Any]) -> dict[str, Any]:
     """Returns the body that the library makes of what ours says."""
-    asked: dict[str, Any] = {"nonce": ours.get("nonce")}
+    payload: dict[str, Any] = {"nonce": ours.get("nonce")}
     if "content" in ours:
-        asked["content"] = ours["content"]
+        payload["content"] = ours["content"]
     if "flags" in ours:
-        asked["flags"] = discord.MessageFlags._from_value(ours["flags"])
+        payload["flags"] = discord.MessageFlags._from_value(ours["flags"])
     allowed = ours.get("allowed_mentions", {}).get("parse", [])
-    asked["allowed_mentions"] = discord.AllowedMentions(
+    payload["allowed_mentions"] = discord.AllowedMentions(
         everyone="everyone" in allowed, roles="roles" in allowed, users="users" in allowed
     )
     if "components" in ours:
-        asked["view"] = view(ours["components"])
+        payload["view"] = view(ours["components"])
     if "message_reference" in ours:
         number = int(ours["message_reference"]["message_id"])
         named = {"channel_id": 1, "fail_if_not_exists": False}
-        asked["message_reference"] = discord.MessageReference(
+        payload["message_reference"] = discord.MessageReference(
             message_id=number, **named
         ).to_message_reference_dict()
     if "poll" in ours:
-        asked["poll"] = poll(ours["poll"])
-    with http.handle_message_parameters(**asked) as made:
+        payload["poll"] = poll(ours["poll"])
+    with http.handle_message_parameters(**payload) as made:
         return dict(made.payload)
 
 

@@ -28,7 +28,7 @@ def read_message(body: dict[str, Any]) -> list[Any]:
     message = parsed(chat.Message, body)
     cards = [widget for card in message.cards_v2 for widget in card.card.sections[0].widgets]
     buttons = [button for widget in cards for button in widget.button_list.buttons]
-    actions = [(one.text, one.on_click.action.parameters[0].value) for one in buttons]
+    actions = [(button.text, button.on_click.action.parameters[0].value) for button in buttons]
     return [message.text, message.thread.name, message.markup_syntax.name, actions]
 
 
@@ -42,7 +42,7 @@ def read_activity(body: dict[str, Any]) -> list[Any]:
     activity = agents.Activity.model_validate(body)
     written = activity.model_dump(mode="json", by_alias=True, exclude_unset=True)
     unknown = sorted(activity.model_extra or {})
-    mentions = [one.mentioned.id for one in activity.get_mentions()]
+    mentions = [mention.mentioned.id for mention in activity.get_mentions()]
     kind = activity.conversation.conversation_type if activity.conversation else None
     return [written["type"], activity.text, kind, mentions, unknown]
 

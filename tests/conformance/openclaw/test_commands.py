@@ -51,9 +51,9 @@ class OpenClaw:
                 timeout=SECONDS,
             )
 
-        done = await anyio.to_thread.run_sync(work)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        completed = await anyio.to_thread.run_sync(work)
+        assert completed.returncode == 0, completed.stdout + completed.stderr
+        return completed.stdout
 
     @property
     def reach(self) -> tuple[str, ...]:
@@ -84,12 +84,12 @@ async def test_call_asks_for_any_method(openclaw: OpenClaw) -> None:
 
 async def test_agent_prints_the_answer_and_goes_on_in_its_session(openclaw: OpenClaw) -> None:
     for text in ("hello", "and again"):
-        said = await openclaw.run("agent", "--agent", "main", "--message", text, "--json")
-        answer = json.loads(said[said.index("{") :])
+        completed = await openclaw.run("agent", "--agent", "main", "--message", text, "--json")
+        answer = json.loads(completed[completed.index("{") :])
         assert answer["status"] == "ok"
         assert answer["result"]["payloads"][0]["text"] == f"echo: {text}"
     listed = json.loads(await openclaw.run("gateway", "call", "sessions.list", *openclaw.reach))
-    assert [one["key"] for one in listed["sessions"]] == ["agent:main:main"]
+    assert [session["key"] for session in listed["sessions"]] == ["agent:main:main"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_an_overview_is_printed(openclaw: OpenClaw, command: str, printed:
 
 async def test_a_device_is_paired_and_listed(openclaw: OpenClaw) -> None:
     listed = json.loads(await openclaw.run("devices", "list", "--json"))
-    known = {one["clientId"] for one in listed["paired"]} if listed["paired"] else set()
+    known = {row["clientId"] for row in listed["paired"]} if listed["paired"] else set()
     # Only the older one shows a device where the shared token is enough.
     assert known == ({"cli"} if openclaw.version == "2026.2.17" else set())
     again = json.loads(await openclaw.run("devices", "list", "--json"))

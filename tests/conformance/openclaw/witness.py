@@ -34,12 +34,12 @@ class Talk:
     @property
     def requests(self) -> dict[str, str]:
         """The method of each request, by its id."""
-        return {one["id"]: one["method"] for one in self.asked if one.get("type") == "req"}
+        return {row["id"]: row["method"] for row in self.asked if row.get("type") == "req"}
 
     @property
     def responses(self) -> list[Frame]:
         """The answers to requests."""
-        return [one for one in self.answered if one.get("type") == "res"]
+        return [row for row in self.answered if row.get("type") == "res"]
 
 
 @dataclass(slots=True)
@@ -74,10 +74,11 @@ class Witness:
     def connected(self) -> bool:
         """Returns whether a connection was let in and goes on."""
         return any(
-            isinstance(one.get("payload"), dict) and one["payload"].get("type") == "hello-ok"
+            isinstance(response.get("payload"), dict)
+            and response["payload"].get("type") == "hello-ok"
             for talk in self.talks
             if not talk.over
-            for one in talk.responses
+            for response in talk.responses
         )
 
     def waiting(self) -> list[str]:
@@ -87,7 +88,7 @@ class Witness:
             for talk in self.talks
             if not talk.over
             for number, method in talk.requests.items()
-            if number not in {one["id"] for one in talk.responses}
+            if number not in {response["id"] for response in talk.responses}
         ]
 
     def methods(self) -> list[str]:
@@ -97,10 +98,10 @@ class Witness:
     def refused(self, reasons: Mapping[str, str]) -> list[tuple[str, str]]:
         """Returns each method that was refused and has no reason, with the gateway's message."""
         found = [
-            (talk.requests.get(one["id"], "?"), one["error"]["message"])
+            (talk.requests.get(response["id"], "?"), response["error"]["message"])
             for talk in self.talks
-            for one in talk.responses
-            if not one["ok"]
+            for response in talk.responses
+            if not response["ok"]
         ]
         return [(method, why) for method, why in found if method not in reasons]
 

@@ -18,11 +18,11 @@ _ERROR = re.compile(r":(\d+): (?:ERROR|FATAL): +(.*)")
 def run(psql: Path, uri: str, lines: list[str]) -> dict[int, str]:
     """Runs each line; returns the errors by the number of their line, counted from 0."""
     command = [str(psql), "--no-psqlrc", "--quiet", "--file=-", uri]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, input="\n".join(lines), text=True, capture_output=True, check=False
     )
-    found = (_ERROR.search(line) for line in done.stderr.splitlines())
-    return {int(one[1]) - 1: one[2] for one in found if one}
+    found = (_ERROR.search(line) for line in completed.stderr.splitlines())
+    return {int(match[1]) - 1: match[2] for match in found if match}
 
 
 def main() -> None:
@@ -36,10 +36,10 @@ def main() -> None:
         tables = run(psql, uri, asked["tables"])
         lines = [f"PREPARE s{at} AS {sql};" for at, sql in enumerate(asked["statements"])]
         version = server.psql("SHOW server_version").split()[2]
-        told = {"version": version, "tables": tables, "statements": {}}
+        payload = {"version": version, "tables": tables, "statements": {}}
         # What is prepared ends with its connection, so that one does for all.
-        told["statements"] = run(psql, uri, lines)
-    sys.stdout.write(json.dumps(told))
+        payload["statements"] = run(psql, uri, lines)
+    sys.stdout.write(json.dumps(payload))
 
 
 main()

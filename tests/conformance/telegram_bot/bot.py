@@ -52,11 +52,13 @@ async def main(token: str, root: str) -> None:
     async with bot:
         updates = await bot.get_updates(timeout=0, allowed_updates=["message", "callback_query"])
         read = [
-            [one.message.text, one.message.from_user.full_name, one.message.chat.type]
-            for one in updates
-            if one.message is not None
+            [update.message.text, update.message.from_user.full_name, update.message.chat.type]
+            for update in updates
+            if update.message is not None
         ]
-        pressed = [one.callback_query.data for one in updates if one.callback_query is not None]
+        pressed = [
+            update.callback_query.data for update in updates if update.callback_query is not None
+        ]
         sent = await bot.send_message(7, "<b>hi</b> &amp; bye", parse_mode="HTML")
         await bot.edit_message_text("there", chat_id=7, message_id=sent.message_id)
         await bot.send_document(7, b"data", filename="d.txt", caption="look")

@@ -52,9 +52,9 @@ def main() -> int:
     if os.environ.get("SKERRY_CONTAINED") != context["token"]:
         print("The harness did not say that this is contained.")  # noqa: T201 - its output
         return 3
-    wanted = set(sys.argv[2:])
+    expected = set(sys.argv[2:])
     for name, probe in probes().items():
-        if not wanted or name in wanted:
+        if not expected or name in expected:
             out, detail = tried(probe, context)
             print(json.dumps({"id": name, "out": out, "detail": detail}), flush=True)  # noqa: T201
     return 0

@@ -46,9 +46,13 @@ class Talker:
 
     def read(self) -> str:
         """Returns what the model read of the conversation when it was asked last."""
-        seen = next(one for one in reversed(self.model.requests) if one.request.system != SYSTEM)
-        said = (one for one in seen.messages[seen.request.first :] if isinstance(one, SAID))
-        return "\n".join(one.text for one in said)
+        seen = next(
+            request for request in reversed(self.model.requests) if request.request.system != SYSTEM
+        )
+        said = (
+            message for message in seen.messages[seen.request.first :] if isinstance(message, SAID)
+        )
+        return "\n".join(message.text for message in said)
 
     def opened(self, home: Path) -> Opened:
         return Opened(home, self.model, agents=AGENTS)
@@ -64,8 +68,8 @@ async def talk(core: Core) -> SessionId:
 
 
 async def count(core: Core, session_id: SessionId) -> int:
-    found = await core.store.read(lambda reader: compactions.state(reader, session_id))
-    return found.count
+    state = await core.store.read(lambda reader: compactions.state(reader, session_id))
+    return state.count
 
 
 async def found(core: Core, words: str) -> list[tuple[str, bool]]:
@@ -135,7 +139,7 @@ async def test_a_session_that_is_reset_in_its_compaction_is_left_whole(tmp_path:
         await at_the_gate(core, gate)
         new = await reset(core)
         assert (await ended(core)).aborted_by == "reset"
-        assert [await count(core, one) for one in (old, new)] == [0, 0]
+        assert [await count(core, session_id) for session_id in (old, new)] == [0, 0]
         await core.ask("fresh")
         assert await told(core) == ["fresh", "echo: fresh"]
         await core.ask("/resume", "r")
@@ -158,9 +162,9 @@ async def test_a_backup_of_a_session_in_its_compaction_gives_it_back_whole(tmp_p
     restore(tmp_path, made, SystemClock().now_ms())
     async with talker.opened(tmp_path) as core:
         assert await count(core, old) == 0
-        said = await told(core)
-        assert said[0].startswith("message 0 ")
-        assert said[-1] == LAST
+        texts = await told(core)
+        assert texts[0].startswith("message 0 ")
+        assert texts[-1] == LAST
         # What was open when the copy was made may be done: it is closed, and not run again.
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
         core.models.info = SMALL
@@ -168,4 +172,4 @@ async def test_a_backup_of_a_session_in_its_compaction_gives_it_back_whole(tmp_p
         assert await count(core, old) == 1
         assert await found(core, "message 0 blue") == [(old, False)]
         entries = await core.store.read(lambda reader: sessions.entries(reader, old, limit=-1))
-        assert [one.seq for one in entries] == list(range(1, len(entries) + 1))
+        assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))

@@ -43,10 +43,10 @@ async def delete(core: Core, key: SessionKey = MAIN) -> SessionEntry | None:
 
 async def said_in(core: Core, session_id: str) -> list[str]:
     def texts(messages: list[Message]) -> list[str]:
-        return ["".join(getattr(b, "text", "") for b in one.content) for one in messages]
+        return ["".join(getattr(b, "text", "") for b in message.content) for message in messages]
 
     entries = await core.store.read(lambda reader: sessions.entries(reader, session_id, limit=-1))
-    return texts([one.message for one in entries])
+    return texts([entry.message for entry in entries])
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
@@ -204,7 +204,7 @@ async def test_the_next_run_uses_what_is_set_for_its_session(tmp_path: Path) -> 
             lambda unit: archive.change(unit, first.session_id, label="", settings=settings)
         )
         await core.ask("two")
-    assert [one.request.thinking for one in model.requests] == [
+    assert [request.request.thinking for request in model.requests] == [
         ThinkingLevel.LOW,
         ThinkingLevel.HIGH,
     ]

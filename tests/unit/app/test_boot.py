@@ -32,16 +32,17 @@ async def test_it_is_done_in_a_conversation_of_its_own_once_a_start(tmp_path: Pa
         await boot(core.dispatch, config(core), 8)
         await core.dispatch.wait(RunId("boot-main-8"), 60)
         keys = [
-            one.key for one in await core.store.read(lambda r: session_listing.recent(r, limit=9))
+            session.key
+            for session in await core.store.read(lambda r: session_listing.recent(r, limit=9))
         ]
     assert result is not None
     assert result.session_key == str(BOOT)
     assert str(BOOT) in keys  # what it answers, a person finds there
-    asked = [one.last for one in model.requests]
-    assert "Look at the lamp." in asked[0]
-    assert asked[1] == "hi"
-    assert "Look at the lamp." in asked[2]
-    systems = [one.request.system for one in model.requests]
+    lasts = [request.last for request in model.requests]
+    assert "Look at the lamp." in lasts[0]
+    assert lasts[1] == "hi"
+    assert "Look at the lamp." in lasts[2]
+    systems = [request.request.system for request in model.requests]
     assert all("Look at the lamp." not in system for system in systems)
     assert ["private" in system for system in systems] == [False, True, False]
 

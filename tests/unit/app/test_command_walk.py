@@ -96,7 +96,7 @@ async def test_every_command_answers_whom_it_is_for_and_nobody_else(
     may = MAY[who_may(who, is_listed=is_listed, kind=kind)]
     peer = who if kind is PeerKind.DIRECT else "family"
     async with everything(tmp_path, giving) as (core, table, model, restarts):
-        assert {one.name for one in table} == set(ACCESS)
+        assert {command.name for command in table} == set(ACCESS)
         answered = {}
         for name in ACCESS:
             before = len(await delivered(core))
@@ -127,28 +127,28 @@ async def test_a_word_that_stops_is_only_a_word_of_those_who_may_not(tmp_path: P
 
 async def test_help_lists_what_one_may_give_and_what_is_on(tmp_path: Path) -> None:
     async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
-        shown = {one.name for one in table.offered(Rights.OPEN)}
+        shown = {command.name for command in table.offered(Rights.OPEN)}
         assert shown == {name for name, access in ACCESS.items() if access is OPEN}
-        owners = {one.name for one in table.offered(Rights.OWNER)}
+        owners = {command.name for command in table.offered(Rights.OWNER)}
         assert owners == set(ACCESS) - {"config", "debug"}
 
 
 async def test_the_guide_lists_exactly_the_commands(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guide" / "commands.md").read_text(encoding="utf-8")
-    listed = {found[1]: (found[2], found[3]) for found in ROW.finditer(guide)}
+    listed = {match[1]: (match[2], match[3]) for match in ROW.finditer(guide)}
     async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
         assert listed == {
-            ", ".join(f"`/{name}`" for name in (one.name, *one.aliases)): (
-                one.description,
-                ACCESS[one.name],
+            ", ".join(f"`/{name}`" for name in (command.name, *command.aliases)): (
+                command.description,
+                ACCESS[command.name],
             )
-            for one in table
+            for command in table
         }
 
 
 async def test_names_aliases_and_words_are_one_command_each(tmp_path: Path) -> None:
     async with everything(tmp_path, CommandsConfig()) as (_, table, _, _):
-        names = [name for one in table for name in (one.name, *one.aliases)]
+        names = [name for command in table for name in (command.name, *command.aliases)]
         for name, text in (("whoami", "/id"), ("think", "/t low"), ("verbose", "/v on")):
             found = table.match(text)
             assert found is not None

@@ -35,8 +35,8 @@ async def shout(call: CommandCall) -> str:
 
 def commands() -> CommandTable:
     table = CommandTable()
-    for one in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
-        table.add(one)
+    for command in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
+        table.add(command)
     table.add(Command("shout", "says it louder", shout, accepts_arguments=True))
     return table
 
@@ -60,12 +60,12 @@ def words(seen: SeenRequest) -> list[str]:
 async def test_a_command_that_is_not_there_costs_no_call_of_a_model(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model, commands=commands()) as core:
-        (said,) = (await core.ask("/shot hey")).payloads
-        assert said.startswith("Unknown command `/shot`. Similar: `/shout`.")
+        (text,) = (await core.ask("/shot hey")).payloads
+        assert text.startswith("Unknown command `/shot`. Similar: `/shout`.")
         assert model.requests == []
         await core.ask("//shot hey")
         await core.ask("/etc/hosts")
-        assert [words(one)[-1] for one in model.requests] == ["//shot hey", "/etc/hosts"]
+        assert [words(request)[-1] for request in model.requests] == ["//shot hey", "/etc/hosts"]
 
 
 async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path)
         assert (await core.ask("/shout hey")).payloads == ("HEY",)
         await core.ask("/shout ho")
         await core.ask("two")
-        said = ["one", "echo: one", "/shout hey", "HEY", "/shout ho", "HO", "two", "echo: two"]
-        assert [one.text for one in await core.said()] == said
+        texts = ["one", "echo: one", "/shout hey", "HEY", "/shout ho", "HO", "two", "echo: two"]
+        assert [message.text for message in await core.said()] == texts
     again = ScriptedModel(echo)
     async with open_core(tmp_path, again, commands=commands()) as core:  # read from the store
         await core.ask("/shout again")

@@ -42,9 +42,9 @@ async def test_an_end_that_cannot_be_stored_is_stored_as_a_failure(tmp_path: Pat
         result = await ended(core, "hi")
         assert (result.stop_reason, result.payloads) == (StopReason.ERROR, ())
         assert transcript_faults("s", await core.said()) == []
-        told = await parts(core)
-        assert len(told) == 1
-        assert told[0].startswith("⚠️ I could not answer")
+        texts = await parts(core)
+        assert len(texts) == 1
+        assert texts[0].startswith("⚠️ I could not answer")
         assert await again(core, "hi") is AdmissionStatus.FINISHED
         await nothing_is_open(core)
         assert len(core.ends()) == 1

@@ -92,9 +92,14 @@ async def test_a_run_without_an_open_call_goes_on_and_repeats_nothing(tmp_path: 
     async with restarted(tmp_path, model, again := Tool("act")) as (core, result):
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("looking", "all of it"))
         assert (act.calls, again.calls) == (1, 0)
-        said = [type(one).__name__ for one in await core.said()]
-        assert said == ["UserMessage", "AssistantMessage", "ToolResultMessage", "AssistantMessage"]
-        assert [type(one).__name__ for one in model.requests[0].messages] == said[:3]
+        __name__s = [type(message).__name__ for message in await core.said()]
+        assert __name__s == [
+            "UserMessage",
+            "AssistantMessage",
+            "ToolResultMessage",
+            "AssistantMessage",
+        ]
+        assert [type(message).__name__ for message in model.requests[0].messages] == __name__s[:3]
         assert result.usage.input == 1 + 3  # both responses, each for what it read
         assert (await core.ask("next")).error is not None  # the script has ended; the lane has not
 
@@ -106,7 +111,9 @@ async def test_an_open_call_without_an_effect_is_made_again(tmp_path: Path) -> N
     model = ScriptedModel([["seen"]])
     async with restarted(tmp_path, model, Tool("look", reads_only=True)) as (core, result):
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("seen",))
-        (found,) = [one for one in await core.said() if isinstance(one, ToolResultMessage)]
+        (found,) = [
+            message for message in await core.said() if isinstance(message, ToolResultMessage)
+        ]
         assert (found.text, found.is_error) == ("look 1", False)
 
 
@@ -132,7 +139,9 @@ async def test_what_had_steered_the_run_is_there_when_it_goes_on(tmp_path: Path)
         guest = await core.store.read(lambda reader: runs.result(reader, "also"))
         assert guest is not None
         assert guest.joined == "go"
-        prompts = [one.text for one in await core.said() if isinstance(one, UserMessage)]
+        prompts = [
+            message.text for message in await core.said() if isinstance(message, UserMessage)
+        ]
         assert prompts == ["go", "also"]
 
 
@@ -150,7 +159,7 @@ async def test_a_run_that_dies_again_and_again_is_closed(tmp_path: Path) -> None
                 if left:
                     await gate.reached.wait()
             ends.append(await core.store.read(lambda reader: runs.result(reader, "go")))
-    assert [one is None for one in ends] == [True] * 5 + [False] * 2
+    assert [end is None for end in ends] == [True] * 5 + [False] * 2
     assert ends[-1] is not None
     assert ends[-1].stop_reason is StopReason.INTERRUPTED
 

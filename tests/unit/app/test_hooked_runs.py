@@ -103,11 +103,11 @@ async def test_an_announcement_after_a_restart_passes_message_sending(tmp_path: 
         on(core.hooks.before_message_write, note)
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
         sent = await parts(core)
-        said = await core.said()
+        messages = await core.said()
     assert sent[0] == "LOOKING"
     assert sent[-1].startswith("⚠️ I WAS INTERRUPTED")
     assert written == ["ToolResultMessage", "AssistantMessage"]
-    assert open_calls(said) == []
+    assert open_calls(messages) == []
 
 
 async def test_a_broken_handler_does_not_stop_a_restart(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ async def test_an_abort_while_a_guard_thinks_ends_the_run_with_its_calls_paired(
             await gate.reached.wait()
         core.dispatch.abort(MAIN, None, "owner")
         result = await ended(core, "hi")
-        said = await core.said()
+        messages = await core.said()
     assert result.stop_reason is StopReason.ABORTED
-    assert open_calls(said) == []
+    assert open_calls(messages) == []
 
 
 async def test_an_abort_loses_no_response_that_a_handler_looks_at(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ async def test_an_abort_loses_no_response_that_a_handler_looks_at(tmp_path: Path
         core.dispatch.abort(MAIN, None, "owner")
         gate.open()
         await ended(core, "hi")
-        said = await core.said()
-    texts = [one.text for one in said if isinstance(one, AssistantMessage)]
+        messages = await core.said()
+    texts = [message.text for message in messages if isinstance(message, AssistantMessage)]
     assert texts[0] == "the whole answer"
 
 
@@ -178,9 +178,13 @@ async def test_a_message_that_is_blocked_and_a_crash_leave_a_run_that_can_be_clo
             await gate.reached.wait()
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
-        said = await core.said()
+        messages = await core.said()
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
-    assert [type(one) for one in said] == [AssistantMessage, ToolResultMessage, AssistantMessage]
+    assert [type(message) for message in messages] == [
+        AssistantMessage,
+        ToolResultMessage,
+        AssistantMessage,
+    ]
 
 
 async def test_a_handler_that_names_no_model_that_works_harms_nobody(
@@ -217,7 +221,7 @@ async def test_text_that_could_not_be_stored_is_a_failure_of_who_returned_it(
         on(core.hooks.message_sending, send)
         await core.dispatch.submit(from_alice("hi"))
         assert (await ended(core, "hi")).payloads == ("echo: hi",)
-        assert [one.content[0] for one in await core.said()] == [
+        assert [message.content[0] for message in await core.said()] == [
             TextBlock("hi"),
             TextBlock("echo: hi"),
         ]

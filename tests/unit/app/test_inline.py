@@ -26,14 +26,14 @@ def full(core: Core, table: CommandTable) -> None:
     desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
     config = core.dispatch.runtime.config
     models = model_commands(core.models, core.store, config)
-    for one in (*models, *reply_commands(core.store), *queue_commands(desk)):
-        table.add(one)
+    for command in (*models, *reply_commands(core.store), *queue_commands(desk)):
+        table.add(command)
 
 
 def some() -> CommandTable:
     table = CommandTable()
-    for one in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
-        table.add(one)
+    for command in builtin_commands(ScriptedModels(ScriptedModel(echo)), table):
+        table.add(command)
     return table
 
 
@@ -46,8 +46,8 @@ async def test_a_directive_holds_for_its_message_and_is_no_word_of_it(tmp_path: 
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
         assert session is not None
         assert (session.settings.thinking_level, session.settings.verbose_level) == (None, None)
-        said = [one.text for one in await core.said()]
-        assert said == ["what?", "echo: what?", "and now?", "echo: and now?"]
+        texts = [message.text for message in await core.said()]
+        assert texts == ["what?", "echo: what?", "and now?", "echo: and now?"]
 
 
 async def test_what_it_asked_for_is_stored_with_the_run(tmp_path: Path) -> None:
@@ -56,11 +56,11 @@ async def test_what_it_asked_for_is_stored_with_the_run(tmp_path: Path) -> None:
         full(core, table)
         await core.dispatch.submit(request("/think high /verbose full go /queue steer", "a"))
         await gate.reached.wait()
-        (found,) = await core.store.read(runs.unfinished)
-        assert (found.request.text, found.request.thinking) == ("go", ThinkingLevel.HIGH)
-        assert found.request.queue_mode == "steer"
-        assert found.request.inline is not None
-        assert found.request.inline.settings.verbose_level == "full"
+        (run,) = await core.store.read(runs.unfinished)
+        assert (run.request.text, run.request.thinking) == ("go", ThinkingLevel.HIGH)
+        assert run.request.queue_mode == "steer"
+        assert run.request.inline is not None
+        assert run.request.inline.settings.verbose_level == "full"
         gate.open()
 
 
@@ -79,8 +79,8 @@ async def test_directives_alone_are_answered_once_and_hold_from_then_on(tmp_path
     model, table = ScriptedModel(echo), some()
     async with open_core(tmp_path, model, commands=table) as core:
         full(core, table)
-        (said,) = (await core.ask("/verbose full /reasoning on", "a")).payloads
-        assert said == (
+        (text,) = (await core.ask("/verbose full /reasoning on", "a")).payloads
+        assert text == (
             "/verbose is full from the next message on.\n\n"
             "/reasoning is on from the next message on."
         )
@@ -116,9 +116,9 @@ async def test_directives_of_those_who_may_not_are_words(tmp_path: Path, rights:
     table = some()
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
         full(core, table)
-        asked = request("/think high hello /verbose full", "a")
-        stranger = type(asked)(
-            asked.run_id, asked.key, asked.text, origin=Origin.STRANGER, rights=rights
+        payload = request("/think high hello /verbose full", "a")
+        stranger = type(payload)(
+            payload.run_id, payload.key, payload.text, origin=Origin.STRANGER, rights=rights
         )
         await core.dispatch.submit(stranger)
         with anyio.fail_after(60):

@@ -42,8 +42,8 @@ async def test_a_stranger_in_a_group_interrupts_strangers_and_waits_for_the_owne
         await core.dispatch.submit(messages[0])
         with anyio.fail_after(60):
             await gate.reached.wait()
-        for one in messages[1:]:
-            await core.dispatch.submit(one)
+        for message in messages[1:]:
+            await core.dispatch.submit(message)
         gate.open()
         assert (await ended(core, "a")).payloads == ("whole",)
         assert (await ended(core, "b")).aborted_by == "interrupt"

@@ -29,8 +29,8 @@ DAY = 86_400_000
 
 def talk(unit: Unit) -> None:
     session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-    said = [message.user(f"{number} " + "x" * 300, 1) for number in range(200)]
-    sessions.append(unit, session_id, tail, "r", said, 1)
+    messages = [message.user(f"{number} " + "x" * 300, 1) for number in range(200)]
+    sessions.append(unit, session_id, tail, "r", messages, 1)
 
 
 def state(condition: Condition) -> Storage:
@@ -84,8 +84,8 @@ async def test_the_first_backup_of_all_waits_for_a_forget_too(tmp_path: Path) ->
         assert backups.every(tmp_path) == []
         await finish(store, job)
         await care.do_due()
-        (one,) = backups.every(tmp_path)
-        assert not holds(one.path, Redaction(["zebra"]))
+        (backup,) = backups.every(tmp_path)
+        assert not holds(backup.path, Redaction(["zebra"]))
 
 
 async def test_a_backup_that_cannot_be_checked_is_no_backup_and_ends_nothing(
@@ -110,7 +110,7 @@ async def test_the_copy_of_a_process_that_was_killed_is_named_and_deleted(tmp_pa
     for path, at in ((killed, now - 3600), (grows, now)):
         path.write_bytes(b"zebra")
         os.utime(path, (at, at))
-    assert [one.name for one in holding(tmp_path, Redaction(["zebra"]))] == [
+    assert [holding_backup.name for holding_backup in holding(tmp_path, Redaction(["zebra"]))] == [
         killed.name,
         grows.name,
     ]

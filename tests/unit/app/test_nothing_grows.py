@@ -17,9 +17,9 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
     for number in range(MESSAGES):
         for person in range(PEOPLE):
             key = SessionKey.parse(f"turn{turn}-{person}")
-            asked = request(f"message {number}", f"{turn} {person} {number}", key)
-            await core.dispatch.submit(asked)
-            await core.dispatch.wait(asked.run_id, 60)
+            payload = request(f"message {number}", f"{turn} {person} {number}", key)
+            await core.dispatch.submit(payload)
+            await core.dispatch.wait(payload.run_id, 60)
     core.dispatch.runtime.histories.clear()  # they are kept up to a limit of their own
     core.dispatch.runtime.prompts.forget()  # the same
     core.dispatch.runtime.tools.forget()  # the same
@@ -27,7 +27,9 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
         kept.clear()
     gc.collect()
     # Some classes of others keep something else than a text as their module.
-    names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    names = (
+        f"{type(object_).__module__}.{type(object_).__qualname__}" for object_ in gc.get_objects()
+    )
     return Counter(
         name for name in names if name.startswith(("skerry.", "asyncio", "anyio", "sqlite3"))
     )

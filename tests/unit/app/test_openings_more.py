@@ -48,7 +48,7 @@ async def test_a_run_that_is_on_at_the_boundary_ends_in_the_old_session(tmp_path
         assert result is not None
         assert opened.seen() == ["morning"]
         kept = await core.store.read(lambda r: sessions.entries(r, old.session_id, limit=-1))
-        assert [text(one.message) for one in kept] == ["night", "late"]
+        assert [text(entry.message) for entry in kept] == ["night", "late"]
         assert (await current(core)).session_id == result.session_id != old.session_id
 
 
@@ -65,7 +65,7 @@ async def test_a_command_waits_its_turn_and_what_waits_behind_it_is_new(tmp_path
             await core.dispatch.wait(RunId("/new"), None)
         await core.ask("next")
         kept = await core.store.read(lambda r: sessions.entries(r, old.session_id, limit=-1))
-        assert [text(one.message) for one in kept] == ["work", "done"]
+        assert [text(entry.message) for entry in kept] == ["work", "done"]
         assert opened.seen() == ["next"]
 
 
@@ -179,7 +179,7 @@ async def test_plugins_hear_of_every_change_in_order(tmp_path: Path) -> None:
                 await anyio.wait_all_tasks_blocked()
     by_name = {name: [one for each, one in heard if each == name] for name, _ in heard}
     assert [one.reason for one in by_name["before_reset"]] == ["daily"]
-    assert [text(one) for one in by_name["before_reset"][0].messages] == [
+    assert [text(message) for message in by_name["before_reset"][0].messages] == [
         "evening",
         "echo: evening",
     ]
@@ -212,17 +212,17 @@ async def test_what_a_crash_cuts_off_is_in_one_session_once(tmp_path: Path, type
         assert len(after - before) == (0 if typed == "/resume" else 1)
     again = Opened(tmp_path)
     async with again as core:
-        for one in await core.store.read(runs.unfinished):
-            if one.request.key == MAIN:
-                core.dispatch.resume(one)
+        for run in await core.store.read(runs.unfinished):
+            if run.request.key == MAIN:
+                core.dispatch.resume(run)
         with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId("cut"), None)
         assert result is not None
         assert result.session_id == session.session_id == (await current(core)).session_id
         assert await sessions_of(core.store) == after
-        said = [text(one) for one in await core.said() if isinstance(one, UserMessage)]
+        texts = [text(message) for message in await core.said() if isinstance(message, UserMessage)]
         assert (
-            said
+            texts
             == {
                 "/new": ["/new"],
                 "/new go": ["go"],
@@ -263,9 +263,13 @@ async def test_notes_are_flushed_before_the_new_session_is_asked(tmp_path: Path)
         opened.clock.advance(24 * HOUR)
         await core.ask("morning")
         flush, last = opened.model.requests[-2:]
-        said = [one for one in flush.messages if isinstance(one, UserMessage | AssistantMessage)]
-        assert [text(one) for one in said[:2]] == ["evening", "echo: evening"]
-        assert len(said) == 3
+        messages = [
+            message
+            for message in flush.messages
+            if isinstance(message, UserMessage | AssistantMessage)
+        ]
+        assert [text(message) for message in messages[:2]] == ["evening", "echo: evening"]
+        assert len(messages) == 3
         assert len(last.messages) == 1
         assert opened.seen() == ["morning"]
         await core.ask("/new noon")

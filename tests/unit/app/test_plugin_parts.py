@@ -70,11 +70,11 @@ async def gateway(
             yield application, address, http
 
 
-async def reload(home: Path, application: Application, given: Mapping[str, Any]) -> None:
+async def reload(home: Path, application: Application, fields: Mapping[str, Any]) -> None:
     """Changes the file, and waits until the gateway has followed."""
     file = home / "state" / "skerry.json"
     before = application.context.plugins.reports if application.context.plugins else ()
-    file.write_text(json.dumps(given))
+    file.write_text(json.dumps(fields))
     with anyio.fail_after(60):
         while application.context.plugins and application.context.plugins.reports is before:  # noqa: ASYNC110 - another task loads them
             await anyio.sleep(0.05)  # the gateway looks at the file each second
@@ -218,7 +218,7 @@ async def test_a_feature_registers_as_a_plugin_does(tmp_path: Path) -> None:
             models=context.models,
         )
         connect_features(application.hooks, tools, parts, features)
-        assert [one.plugin for one in application.hooks.gateway_start.handlers] == ["pool"]
+        assert [handler.plugin for handler in application.hooks.gateway_start.handlers] == ["pool"]
         assert tools.features[0].spec.name == "swim"
         async with connected(address.url) as wire, anyio.create_task_group() as tasks:
             tasks.start_soon(services.run)

@@ -76,7 +76,7 @@ async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: 
         assert isinstance(outcomes[0], Admission)
         assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
         assert model.requests == []
-        assert [type(one).__name__ for one in await core.said()] == [
+        assert [type(message).__name__ for message in await core.said()] == [
             *("UserMessage", "AssistantMessage")
         ]
 
@@ -113,8 +113,8 @@ async def test_a_twin_takes_over_when_the_first_cannot_be_stored(tmp_path: Path)
             await anyio.wait_all_tasks_blocked()
             disk.held = None
             commit.set()
-        assert [type(one) for one in outcomes] == [StoreFailedError, Admission, Admission]
-        assert {one.status for one in outcomes if isinstance(one, Admission)} == {
+        assert [type(outcome) for outcome in outcomes] == [StoreFailedError, Admission, Admission]
+        assert {outcome.status for outcome in outcomes if isinstance(outcome, Admission)} == {
             *(AdmissionStatus.ACCEPTED, AdmissionStatus.IN_FLIGHT)
         }
         assert (await ended(core, "a")).payloads == ("echo: hi",)
@@ -230,7 +230,7 @@ async def test_a_run_that_cannot_begin_ends_for_those_who_wait(tmp_path: Path) -
         core.dispatch.runtime.histories.forget(session)
         result = await core.ask("b")
         assert (result.stop_reason, result.error and result.error.code) == ("error", "internal")
-        assert [one.run_id for one in core.ends()] == ["a", "b"]
+        assert [end.run_id for end in core.ends()] == ["a", "b"]
         assert core.dispatch.active() == []
 
 
@@ -282,7 +282,7 @@ async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(
         assert isinstance(outcomes[0], Admission)
         assert outcomes[0].status is AdmissionStatus.ACCEPTED
         assert drained == [True]
-        assert [one.request.run_id for one in await core.store.read(runs.unfinished)] == ["b"]
+        assert [run.request.run_id for run in await core.store.read(runs.unfinished)] == ["b"]
 
 
 async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> None:
@@ -303,15 +303,15 @@ async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> N
         await ended(core, "timeout")
         clock.advance(-60_000)  # a clock that is set back changes no order
         await core.ask("after")
-        starts = [one.run_id for one in core.events if isinstance(one.body, RunStarted)]
+        starts = [event.run_id for event in core.events if isinstance(event.body, RunStarted)]
         assert starts == ["plain", "defect", "timeout", "after"]
-        assert [one.run_id for one in core.ends()] == starts
-        assert_well_formed(core.events, lambda one: isinstance(one.body, RunEnded))
+        assert [end.run_id for end in core.ends()] == starts
+        assert_well_formed(core.events, lambda event: isinstance(event.body, RunEnded))
         assert isinstance((await core.said())[-1], AssistantMessage)
 
 
 def assert_well_formed(events: list[RunEvent], is_end: Callable[[RunEvent], bool]) -> None:
-    for run_id in {one.run_id for one in events}:
-        own = [one for one in events if one.run_id == run_id]
+    for run_id in {event.run_id for event in events}:
+        own = [event for event in events if event.run_id == run_id]
         assert isinstance(own[0].body, RunStarted)
-        assert [is_end(one) for one in own] == [False] * (len(own) - 1) + [True]
+        assert [is_end(event) for event in own] == [False] * (len(own) - 1) + [True]

@@ -23,7 +23,7 @@ async def test_records_of_files_that_are_gone_end_and_tainted_ones_a_year_later(
 
         async def left(now: int) -> set[str]:
             await forget_gone(store, now)
-            there = {one.path for one in await store.read(file_records.every)}
+            there = {record.path for record in await store.read(file_records.every)}
             return {name for name, path in paths.items() if path in there}
 
         assert await left(KEPT_MS) == paths.keys()

@@ -60,7 +60,7 @@ async def test_a_model_says_which_message_it_quotes(
     async with chat(tmp_path, script, **defaults) as person:
         for text in ("a", "b", "c"):
             await person.ask(text)
-        found = [(one.part.text, one.part.to.quote) for one in await person.parts()]
+        found = [(part.part.text, part.part.to.quote) for part in await person.parts()]
         assert found == [("Yes, it is.", "m1"), ("No.", "m0"), ("Plain.", None)]
 
 

@@ -64,7 +64,7 @@ async def test_blocks_leave_while_the_answer_is_written_and_the_end_has_the_rest
         result = await person.end()
         assert result.payloads == (ONE + TWO + THREE,)
         assert await person.sent() == [ONE.strip(), TWO.strip(), THREE]
-        assert [one.part.block for one in await person.parts()] == [0, 1, 2]
+        assert [part.part.block for part in await person.parts()] == [0, 1, 2]
         assert person.core.woken
 
 
@@ -153,10 +153,10 @@ async def test_a_failure_after_a_block_is_told_and_the_rest_is_kept(tmp_path: Pa
 
 
 async def test_plugins_see_each_block_and_may_change_it(tmp_path: Path) -> None:
-    hooks, seen = Hooks(), list[str]()
+    hooks, texts = Hooks(), list[str]()
 
     async def look(draft: MessageSending) -> MessageSendingChange:
-        seen.append(draft.content)
+        texts.append(draft.content)
         if draft.content == TWO.strip():
             return MessageSendingChange(cancel=True)
         return MessageSendingChange(content=draft.content.upper())
@@ -164,7 +164,7 @@ async def test_plugins_see_each_block_and_may_change_it(tmp_path: Path) -> None:
     on(hooks.message_sending, look)
     async with chat(tmp_path, [[ONE, TWO, THREE]], hooks, **BLOCKS) as person:
         await person.ask()
-        assert seen == [ONE.strip(), TWO.strip(), THREE]
+        assert texts == [ONE.strip(), TWO.strip(), THREE]
         assert await person.sent() == [ONE.strip().upper(), THREE.upper()]
 
 
@@ -201,8 +201,8 @@ class Twice(SingleCandidate):
 
 @pytest.fixture
 def _second_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tries(models: ScriptedModels, wanted: CallTarget) -> Twice:
-        return Twice(lambda: models.choose(wanted.reference))
+    def tries(models: ScriptedModels, expected: CallTarget) -> Twice:
+        return Twice(lambda: models.choose(expected.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)
 

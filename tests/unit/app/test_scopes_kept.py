@@ -64,10 +64,10 @@ class Restarting:
         models = ScriptedModels(model, replace(MODEL, reasoning=True))
         async with open_core(self.home, models, commands=table) as core:
             config = core.dispatch.runtime.config
-            for one in model_commands(core.models, core.store, config):
-                table.add(one)
-            for one in session_commands(core.store):
-                table.add(one)
+            for command in model_commands(core.models, core.store, config):
+                table.add(command)
+            for command in session_commands(core.store):
+                table.add(command)
             yield core
 
 
@@ -93,7 +93,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
 
 def asked(model: ScriptedModel, text: str) -> SeenRequest:
     """Returns how the model was asked that."""
-    (found,) = (one for one in model.requests if one.last == text)
+    (found,) = (request for request in model.requests if request.last == text)
     return found
 
 
@@ -153,7 +153,7 @@ async def test_an_older_run_of_a_client_holds_the_least_scopes(tmp_path: Path) -
         assert await answered(core, "/think high go") == ("echo: go",)
         assert asked(model, "go").request.thinking is asked(model, "plain").request.thinking
         assert [await answered(core, one) for one in refused] == [(REFUSED,)] * len(refused)
-        assert len({one.session_id for one in core.ends()}) == 1
+        assert len({end.session_id for end in core.ends()}) == 1
 
 
 async def test_an_older_run_of_a_person_on_a_platform_is_decided_by_their_rights(
@@ -168,4 +168,4 @@ async def test_an_older_run_of_a_person_on_a_platform_is_decided_by_their_rights
         assert await answered(core, "/think high go") == ("echo: go",)
         assert asked(model, "go").request.thinking is ThinkingLevel.HIGH
         assert await answered(core, "/new on") == ("echo: on",)
-        assert len({one.session_id for one in core.ends()}) == 2
+        assert len({end.session_id for end in core.ends()}) == 2

@@ -115,8 +115,8 @@ async def test_a_password_of_the_environment_lets_in_who_shows_it(
         await gateway.start()
         url = gateway.url.replace("http", "ws")
         port = url.rpartition(":")[2]
-        found = find(environ | {"SKERRY_GATEWAY_PORT": port})
-        async with GatewayClient(found) as client:
+        gateway_address = find(environ | {"SKERRY_GATEWAY_PORT": port})
+        async with GatewayClient(gateway_address) as client:
             assert client.hello["snapshot"]["authMode"] == "password"
         async with dial(url) as wire:
             assert (await wire.connect(auth={"password": "correct horse"}))["ok"]

@@ -12,16 +12,16 @@ from tests.support.whole import whole_gateway
 
 
 async def test_a_service_of_a_feature_gets_the_context_of_the_gateway(tmp_path: Path) -> None:
-    seen: list[GatewayContext] = []
+    gateway_contexts: list[GatewayContext] = []
 
     async def run(context: GatewayContext) -> None:
-        seen.append(context)
+        gateway_contexts.append(context)
 
     async with whole_gateway(tmp_path / "home", Hooks()) as (application, _):
-        found = Features(services=[("pond", lambda: run)])
-        for _, service in services.of_features(application.context, found):
+        features = Features(services=[("pond", lambda: run)])
+        for _, service in services.of_features(application.context, features):
             await service()
-    assert seen == [application.context]
+    assert gateway_contexts == [application.context]
 
 
 async def test_a_service_of_a_plugin_runs_with_the_gateway_and_is_cancelled(

@@ -20,5 +20,5 @@ async def test_an_edit_with_an_unknown_key_is_used_and_warned_of_once(
     with caplog.at_level(logging.WARNING):
         await settings.reload()
         await settings.reload()
-    (said,) = [one.getMessage() for one in caplog.records if "modle" in one.getMessage()]
-    assert said.startswith("agents.defaults.modle: ")
+    (text,) = [record.getMessage() for record in caplog.records if "modle" in record.getMessage()]
+    assert text.startswith("agents.defaults.modle: ")

@@ -22,6 +22,6 @@ async def test_status_lists_who_failed_in_the_last_run_and_what_is_used_of_the_l
         call = CommandCall("status", "", MAIN, "webchat", is_owner=True)
         desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         failed, limits = await state_lines(core.store, desk, call)
-    assert all(f"- {one}" in failed for one in attempts)
+    assert all(f"- {attempt}" in failed for attempt in attempts)
     assert "model calls" in limits
     assert "a run at most" in limits

@@ -53,10 +53,14 @@ async def test_a_tool_that_hangs_is_left_at_the_deadline_and_the_lane_goes_on(
             result = await core.dispatch.wait(RunId("a"), None)
         assert result is not None
         assert result.stop_reason is StopReason.TIMEOUT
-        assert [one.name for one in core.dispatch.queue().stuck] == ["tool deaf"]
+        assert [abandoned_work.name for abandoned_work in core.dispatch.queue().stuck] == [
+            "tool deaf"
+        ]
         assert (await core.ask("b")).payloads == ("next",)
         before = await core.said()
-        assert [one.is_error for one in before if isinstance(one, ToolResultMessage)] == [True]
+        assert [
+            message.is_error for message in before if isinstance(message, ToolResultMessage)
+        ] == [True]
         deaf.end.set()
         await over(core)
         assert await core.said() == before  # what came too late changed nothing
@@ -77,7 +81,9 @@ async def test_a_command_that_hangs_is_left_when_it_is_stopped(tmp_path: Path) -
             result = await core.dispatch.wait(RunId("a"), None)
         assert result is not None
         assert result.stop_reason is StopReason.ABORTED
-        assert [one.name for one in core.dispatch.queue().stuck] == ["command /hang"]
+        assert [abandoned_work.name for abandoned_work in core.dispatch.queue().stuck] == [
+            "command /hang"
+        ]
         assert (await core.ask("b")).payloads == ("next",)
         deaf.end.set()
         await over(core)

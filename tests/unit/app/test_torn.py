@@ -65,7 +65,11 @@ async def at(gate: ReplyGate) -> None:
 async def answers(person: Chat) -> list[str]:
     """Returns what the transcript has of the model, which must be a sound one."""
     assert transcript_faults("s", await person.core.said()) == []
-    return [one.text for one in await person.core.said() if isinstance(one, AssistantMessage)]
+    return [
+        message.text
+        for message in await person.core.said()
+        if isinstance(message, AssistantMessage)
+    ]
 
 
 async def test_an_answer_goes_on_behind_the_last_block_and_is_one_in_the_transcript(
@@ -77,7 +81,7 @@ async def test_an_answer_goes_on_behind_the_last_block_and_is_one_in_the_transcr
         result = await person.end()
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, (ONE + TWO + THREE,))
         assert await person.sent() == [ONE.strip(), TWO.strip(), THREE]
-        assert [one.part.block for one in await person.parts()] == [0, 1, 2]
+        assert [part.part.block for part in await person.parts()] == [0, 1, 2]
         assert await answers(person) == [ONE + TWO + THREE]
         assert said(person.core) == ONE + TWO + THREE  # whoever looks now sees all of it
         model = person.core.models.provider
@@ -187,8 +191,8 @@ class Twice(SingleCandidate):
 async def test_a_second_model_goes_on_too_unless_the_first_had_said_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Step], sent: list[str]
 ) -> None:
-    def tries(models: ScriptedModels, wanted: CallTarget) -> Twice:
-        return Twice(lambda: models.choose(wanted.reference))
+    def tries(models: ScriptedModels, expected: CallTarget) -> Twice:
+        return Twice(lambda: models.choose(expected.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)
     async with torn(tmp_path, [[ONE]], 1):

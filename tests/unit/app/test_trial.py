@@ -81,8 +81,8 @@ async def test_a_key_is_tried_before_it_is_taken(tmp_path: Path) -> None:
         setup = ModelSetup("lab", "m", "sk-right", server.base_url)
         server.models = [{"id": "m", "max_model_len": 8192, "input_modalities": ["image"]}]
         status = await choose(tmp_path, setup)
-        (asked, _) = server.requests
-    assert asked.headers["authorization"] == "Bearer sk-right"
+        (request, _) = server.requests
+    assert request.headers["authorization"] == "Bearer sk-right"
     assert status.latency_ms is not None
     assert "sk-right" in (tmp_path / "skerry.json").read_text()
     assert status.model is not None
@@ -109,10 +109,10 @@ async def test_a_key_that_fails_its_trial_is_not_saved_unless_the_person_insists
         assert remedy in caught.value.remedy
         assert caught.value.remedy.endswith("Nothing was saved.")
         assert "sk-wrong" not in (tmp_path / "skerry.json").read_text()
-        asked = len(server.requests)
+        count = len(server.requests)
         await choose(tmp_path, replace(setup, untried=True))
         assert "sk-wrong" in (tmp_path / "skerry.json").read_text()
-        assert len(server.requests) == asked
+        assert len(server.requests) == count
 
 
 async def test_an_address_where_nobody_listens_is_told(tmp_path: Path) -> None:

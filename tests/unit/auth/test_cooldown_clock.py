@@ -11,32 +11,32 @@ DAY = 24 * HOUR
 
 
 def rested(error: ModelError) -> Cooldowns:
-    found = Cooldowns()
-    found.begin(KEY)
-    assert found.failed(KEY, "stamp", error, NOW) is not None
-    return found
+    cooldowns = Cooldowns()
+    cooldowns.begin(KEY)
+    assert cooldowns.failed(KEY, "stamp", error, NOW) is not None
+    return cooldowns
 
 
 @pytest.mark.parametrize("back", [2 * HOUR, DAY, 30 * DAY])
 def test_it_rests_no_longer_where_the_clock_went_back_to_before_the_failure(back: int) -> None:
-    found = rested(ModelRateLimitError("slow down"))
-    assert found.verdict(KEY, "stamp", NOW - back) is Availability.PROBE
-    assert found.rows(NOW - back) == []
-    found.begin(KEY)
-    again = found.failed(KEY, "stamp", ModelRateLimitError("slow down"), NOW - back)
+    cooldowns = rested(ModelRateLimitError("slow down"))
+    assert cooldowns.verdict(KEY, "stamp", NOW - back) is Availability.PROBE
+    assert cooldowns.rows(NOW - back) == []
+    cooldowns.begin(KEY)
+    again = cooldowns.failed(KEY, "stamp", ModelRateLimitError("slow down"), NOW - back)
     assert again is not None
     assert again.until - (NOW - back) == 5 * MINUTE
-    assert found.verdict(KEY, "stamp", NOW - back) is Availability.COOLING
+    assert cooldowns.verdict(KEY, "stamp", NOW - back) is Availability.COOLING
 
 
 def test_a_clock_that_is_put_right_by_a_little_changes_nothing() -> None:
-    found = rested(ModelRateLimitError("slow down"))
-    assert found.verdict(KEY, "stamp", NOW - 5000) is Availability.COOLING
-    assert found.verdict(KEY, "stamp", NOW + DAY) is Availability.PROBE
+    cooldowns = rested(ModelRateLimitError("slow down"))
+    assert cooldowns.verdict(KEY, "stamp", NOW - 5000) is Availability.COOLING
+    assert cooldowns.verdict(KEY, "stamp", NOW + DAY) is Availability.PROBE
 
 
 def test_a_sign_in_that_has_ended_waits_for_a_person_whatever_the_clock_says() -> None:
-    found = rested(ModelSignInError("ended"))
+    cooldowns = rested(ModelSignInError("ended"))
     for now in (NOW - DAY, NOW, NOW + DAY):
-        assert found.verdict(KEY, "stamp", now) is Availability.COOLING
-        assert [row.until for row in found.rows(now)] == [NEVER]
+        assert cooldowns.verdict(KEY, "stamp", now) is Availability.COOLING
+        assert [row.until for row in cooldowns.rows(now)] == [NEVER]

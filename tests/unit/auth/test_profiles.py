@@ -59,11 +59,11 @@ def test_credentials_in_a_workspace_are_refused(tmp_path: Path, link: bool) -> N
     workspace = tmp_path / "workspace"
     inside = workspace / "secrets"
     inside.mkdir(parents=True)
-    place = inside
+    path = inside
     if link:
-        place = tmp_path / "linked"
-        place.symlink_to(inside)
-    settings = config(tmp_path, agents={"list": [{"id": "main", "agentDir": str(place)}]})
+        path = tmp_path / "linked"
+        path.symlink_to(inside)
+    settings = config(tmp_path, agents={"list": [{"id": "main", "agentDir": str(path)}]})
     with pytest.raises(CredentialError, match="lies in the workspace") as caught:
         profiles_file(settings, MAIN_AGENT)
     assert "agentDir" in caught.value.remedy
@@ -77,8 +77,8 @@ async def test_profiles_in_a_workspace_are_not_used(
     write(inside / "auth-profiles.json", {"p:a": {"type": "api_key", "provider": "p", "key": "k"}})
     settings = config(tmp_path, agents={"list": [{"id": "main", "agentDir": str(inside)}]})
     async with HttpClient() as http:
-        found = Credentials(settings, {}, http, FakeClock())
-        assert found.of(MAIN_AGENT, "p") == []
+        credentials = Credentials(settings, {}, http, FakeClock())
+        assert credentials.of(MAIN_AGENT, "p") == []
     assert "lies in the workspace" in caplog.text
 
 
@@ -91,26 +91,31 @@ def write(path: Path, profiles: dict[str, Any], **more: Any) -> None:
 async def test_a_change_of_the_file_counts_at_once(tmp_path: Path) -> None:
     path = tmp_path / "agents" / "main" / "agent" / "auth-profiles.json"
     async with HttpClient() as http:
-        found = Credentials(config(tmp_path), {}, http, FakeClock())
-        assert found.of(MAIN_AGENT, "p") == []
+        credentials = Credentials(config(tmp_path), {}, http, FakeClock())
+        assert credentials.of(MAIN_AGENT, "p") == []
         write(path, {"p:a": {"type": "api_key", "provider": "p", "key": "k"}})
-        assert [one.id for one in found.of(MAIN_AGENT, "p")] == ["p:a"]
+        assert [profile.id for profile in credentials.of(MAIN_AGENT, "p")] == ["p:a"]
         path.unlink()
-        assert found.of(MAIN_AGENT, "p") == []
+        assert credentials.of(MAIN_AGENT, "p") == []
 
 
 async def test_a_secret_that_is_missing_or_has_ended_says_what_to_do(tmp_path: Path) -> None:
     clock = FakeClock()
     async with HttpClient() as http:
-        found = Credentials(config(tmp_path), {"KEY": "sk-env"}, http, clock)
-        assert await found.secret(profile("p:a", key="${KEY}")) == "sk-env"
-        assert await found.secret(profile("p:a", key={"source": "env", "id": "KEY"})) == "sk-env"
+        credentials = Credentials(config(tmp_path), {"KEY": "sk-env"}, http, clock)
+        assert await credentials.secret(profile("p:a", key="${KEY}")) == "sk-env"
+        assert (
+            await credentials.secret(profile("p:a", key={"source": "env", "id": "KEY"})) == "sk-env"
+        )
         vault_of(config(tmp_path), {}).put("p", {"a": "sk-vault"})
-        assert await found.secret(profile("p:a", key={"source": "vault", "id": "a"})) == "sk-vault"
+        assert (
+            await credentials.secret(profile("p:a", key={"source": "vault", "id": "a"}))
+            == "sk-vault"
+        )
         ended = profile("p:a", CredentialKind.TOKEN, token="t", expires=clock.now_ms())  # noqa: S106 - a test's
         for bad in (profile("p:a", key="${GONE}"), profile("p:a"), ended, profile("p:a", key="é")):
             with pytest.raises(ModelAuthError) as caught:
-                await found.secret(bad)
+                await credentials.secret(bad)
             assert caught.value.remedy
 
 
@@ -122,9 +127,9 @@ def test_what_cannot_be_used_is_named_and_the_rest_counts() -> None:
         "p:half": {"type": "token"},
         "p:list": [],
     }
-    found = parse({"profiles": entries, "order": {"p": ["p:good", 7]}}, MAIN_AGENT)
-    assert (list(found.profiles), len(found.problems)) == (["p:good"], 4)
-    assert found.order == {"p": ("p:good",)}
+    profiles = parse({"profiles": entries, "order": {"p": ["p:good", 7]}}, MAIN_AGENT)
+    assert (list(profiles.profiles), len(profiles.problems)) == (["p:good"], 4)
+    assert profiles.order == {"p": ("p:good",)}
 
 
 def test_a_change_keeps_what_it_does_not_know(tmp_path: Path) -> None:
@@ -178,8 +183,8 @@ def test_sign_ins_come_before_tokens_and_tokens_before_keys() -> None:
         profile("p:o", CredentialKind.OAUTH),
         profile("p:t", CredentialKind.TOKEN),
     ]
-    found = ordered(kinds, (), {}, lambda _: 0, 0)
-    assert [one.id for one in found] == ["p:o", "p:t", "p:k"]
+    profiles = ordered(kinds, (), {}, lambda _: 0, 0)
+    assert [profile.id for profile in profiles] == ["p:o", "p:t", "p:k"]
 
 
 NAMES = st.lists(st.sampled_from(["p:a", "p:b", "p:c", "p:d"]), unique=True, min_size=1)
@@ -192,7 +197,7 @@ def test_nothing_is_lost_or_doubled_and_what_rests_comes_last(
     profiles = [profile(name) for name in names]
     until = {"p:b": 50, "p:c": 90}
     found = ordered(profiles, explicit, used, lambda one: until.get(one.id, 0), 10)
-    ids = [one.id for one in found]
+    ids = [profile.id for profile in found]
     assert sorted(ids) == sorted(set(names) & set(explicit))
     rests = [until.get(name, 0) for name in ids]
     assert rests == sorted(rests)
@@ -201,8 +206,8 @@ def test_nothing_is_lost_or_doubled_and_what_rests_comes_last(
 @given(st.lists(st.sampled_from(["p:a", "p:b", "p:c"]), min_size=1, max_size=20))
 def test_who_was_used_longest_ago_is_next(uses: list[str]) -> None:
     used = {f"main/{name}": number for number, name in enumerate(uses, 1)}
-    found = ordered([profile(n) for n in ("p:a", "p:b", "p:c")], (), used, lambda _: 0, 0)
-    ages = [used.get(one.key, 0) for one in found]
+    profiles = ordered([profile(n) for n in ("p:a", "p:b", "p:c")], (), used, lambda _: 0, 0)
+    ages = [used.get(profile.key, 0) for profile in profiles]
     assert ages == sorted(ages)
 
 
@@ -219,8 +224,8 @@ def test_an_agents_model_names_a_primary_one_and_fallbacks(tmp_path: Path) -> No
     }
     settings = config(tmp_path, agents=agents)
     found = {
-        one: (settings.primary_model(one), settings.fallback_models(one))
-        for one in settings.agents.ids
+        id_: (settings.primary_model(id_), settings.fallback_models(id_))
+        for id_ in settings.agents.ids
     }
     assert list(found.values()) == [
         ("p/a", ("p/b",)),

@@ -197,7 +197,7 @@ async def test_tokens_of_the_vault_stay_in_the_vault(home: Home) -> None:
     home.clock.advance(3_600_000)
     renewed = await home.get()
     assert renewed == home.vault.get("p", "a")
-    text = "".join(one.read_text() for one in home.home.rglob("*") if one.is_file())
+    text = "".join(path.read_text() for path in home.home.rglob("*") if path.is_file())
     assert renewed not in text
     assert home.vault.get("p", "r") != refresh
 

@@ -24,7 +24,7 @@ def test_secrets_are_in_a_private_file_of_their_provider_and_nowhere_readable(
     path = vault.directory / "openai.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(vault.directory.stat().st_mode) == 0o700
-    assert b"sk-secret" not in b"".join(one.read_bytes() for one in vault.directory.iterdir())
+    assert b"sk-secret" not in b"".join(path.read_bytes() for path in vault.directory.iterdir())
     vault.drop("openai", {"main/openai:a#key"})
     with pytest.raises(CredentialError, match="has no"):
         vault.get("openai", "main/openai:a#key")

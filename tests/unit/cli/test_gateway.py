@@ -12,10 +12,10 @@ from .conftest import Command
 
 async def test_call_prints_the_answer(gateway: FakeGateway, command: Command) -> None:
     gateway.answer("sessions.list", {"count": 1, "note": "é\x1b[31m"})
-    done = await command("gateway", "call", "sessions.list", "--params", '{"limit": 5}')
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout)["count"] == 1
-    assert b"\x1b" not in done.stdout
+    completed = await command("gateway", "call", "sessions.list", "--params", '{"limit": 5}')
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert json.loads(completed.stdout)["count"] == 1
+    assert b"\x1b" not in completed.stdout
     assert gateway.requests == [("sessions.list", {"limit": 5})]
 
 
@@ -23,9 +23,9 @@ async def test_call_with_json_prints_one_line_that_keeps_every_character(
     gateway: FakeGateway, command: Command
 ) -> None:
     gateway.answer("echo", {"text": "é\x1b\x9b"})
-    done = await command("gateway", "call", "echo", "--json")
-    assert done.stdout.count(b"\n") == 1
-    assert json.loads(done.stdout) == {"text": "é\x1b\x9b"}
+    completed = await command("gateway", "call", "echo", "--json")
+    assert completed.stdout.count(b"\n") == 1
+    assert json.loads(completed.stdout) == {"text": "é\x1b\x9b"}
 
 
 async def test_call_waits_for_the_second_answer_when_asked(
@@ -38,7 +38,10 @@ async def test_call_waits_for_the_second_answer_when_asked(
     gateway.methods["agent"] = agent
     first = await command("gateway", "call", "agent", "--json")
     last = await command("gateway", "call", "agent", "--json", "--expect-final")
-    assert [json.loads(one.stdout)["status"] for one in (first, last)] == ["accepted", "ok"]
+    assert [json.loads(completed.stdout)["status"] for completed in (first, last)] == [
+        "accepted",
+        "ok",
+    ]
 
 
 async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command: Command) -> None:
@@ -47,9 +50,9 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
         await exchange.refuse("INVALID_REQUEST", "unknown method: \x1bnope", code)
 
     gateway.methods["nope"] = refuse
-    done = await command("gateway", "call", "nope", "--json")
-    assert done.returncode == 1
-    assert json.loads(done.stdout) == {
+    completed = await command("gateway", "call", "nope", "--json")
+    assert completed.returncode == 1
+    assert json.loads(completed.stdout) == {
         "ok": False,
         "error": {
             "code": "request.unknown_method",
@@ -58,7 +61,7 @@ async def test_a_refusal_is_three_lines_on_stderr(gateway: FakeGateway, command:
             "wireCode": "INVALID_REQUEST",
         },
     }
-    reason, remedy, help_line = done.stderr.decode().splitlines()
+    reason, remedy, help_line = completed.stderr.decode().splitlines()
     assert reason == "Reason: unknown method: nope"
     assert remedy == "Try: docs/reference/protocol.md lists every method."
     assert help_line == "Help: skerry gateway call --help"
@@ -112,8 +115,8 @@ async def test_status_names_what_waits_for_a_person_and_what_to_do(
         "look: usage.budgets.day: all of it. Try: skerry usage shows where it went.",
         "look: Parts of replies that did not arrive: 3 unknown. Try: skerry doctor",
     ]
-    found = json.loads((await command("status", "--json")).stdout)
-    assert found["attention"][0]["remedy"] == "Mend it."
+    report = json.loads((await command("status", "--json")).stdout)
+    assert report["attention"][0]["remedy"] == "Mend it."
 
 
 async def test_status_says_how_long_a_run_lasts_by_the_clock_of_the_gateway(
@@ -148,8 +151,8 @@ async def test_a_method_that_is_nearly_right_is_named(
 
     gateway.methods["sesions.list"] = refuse
     gateway.features = {"methods": ["health", "sessions.list"]}
-    done = await command("gateway", "call", "sesions.list")
-    assert b"Try: Did you mean sessions.list?" in done.stderr
+    completed = await command("gateway", "call", "sesions.list")
+    assert b"Try: Did you mean sessions.list?" in completed.stderr
 
 
 async def test_no_answer_in_time_has_a_code_of_its_own(
@@ -159,9 +162,9 @@ async def test_no_answer_in_time_has_a_code_of_its_own(
         pass
 
     gateway.methods["silent"] = silent
-    done = await command("gateway", "call", "silent", "--timeout", "0.01")
-    assert done.returncode == 124
-    assert b"Try: Raise the limit with --timeout." in done.stderr
+    completed = await command("gateway", "call", "silent", "--timeout", "0.01")
+    assert completed.returncode == 124
+    assert b"Try: Raise the limit with --timeout." in completed.stderr
 
 
 async def test_parameters_that_are_no_object_are_wrong_usage(command: Command) -> None:
@@ -174,9 +177,9 @@ async def test_status_says_where_it_runs_and_which_model_answers(
 ) -> None:
     status = {"state": "ready", "model": {"provider": "a", "id": "b", "note": "a demonstration"}}
     gateway.answer("models.status", status)
-    done = await command("gateway", "status")
-    assert done.returncode == 0
-    text = done.stdout.decode()
+    completed = await command("gateway", "status")
+    assert completed.returncode == 0
+    text = completed.stdout.decode()
     page = f"{gateway.url.replace('ws:', 'http:')}/ (skerry open)"
     for part in (gateway.url, page, "0.0.test", "a/b - a demonstration", "1 min 1 s"):
         assert part in text
@@ -191,30 +194,30 @@ async def test_status_asks_a_gateway_without_that_method_for_its_models(
         await exchange.refuse("INVALID_REQUEST", "unknown method")
 
     gateway.methods["models.status"] = unknown
-    done = await command("gateway", "status", "--json")
-    assert json.loads(done.stdout)["model"] == "scripted/tiny"
+    completed = await command("gateway", "status", "--json")
+    assert json.loads(completed.stdout)["model"] == "scripted/tiny"
 
 
 async def test_status_of_no_gateway_fails_and_says_how_to_start_one(
     command: Command, environ: dict[str, str]
 ) -> None:
     environ["SKERRY_GATEWAY_PORT"] = "1"
-    done = await command("gateway", "status", "--json")
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["running"] is False
-    assert b"skerry gateway run" in done.stderr
+    completed = await command("gateway", "status", "--json")
+    assert completed.returncode == 1
+    assert json.loads(completed.stdout)["running"] is False
+    assert b"skerry gateway run" in completed.stderr
 
 
 async def test_a_wrong_configuration_is_named_in_full(
     command: Command, environ: dict[str, str]
 ) -> None:
     environ["SKERRY_GATEWAY_PORT"] = "none"
-    done = await command("gateway", "status")
-    assert done.returncode == 1
-    assert b"SKERRY_GATEWAY_PORT: it must be a port" in done.stderr
+    completed = await command("gateway", "status")
+    assert completed.returncode == 1
+    assert b"SKERRY_GATEWAY_PORT: it must be a port" in completed.stderr
 
 
 async def test_status_shows_no_password(gateway: FakeGateway, command: Command) -> None:
     gateway.snapshot = {"authMode": "password"}
-    said = (await command("status")).stdout.decode()
-    assert (TOKEN in said, gateway.url.replace("ws:", "http:") in said) == (False, True)
+    text = (await command("status")).stdout.decode()
+    assert (TOKEN in text, gateway.url.replace("ws:", "http:") in text) == (False, True)

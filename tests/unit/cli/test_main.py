@@ -23,10 +23,10 @@ def skerry_command(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_without_a_command_it_prints_the_commands() -> None:
-    done = skerry_command()
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = skerry_command()
+    assert (completed.returncode, completed.stderr) == (0, "")
     for command in ("gateway", "chat", "agent", "models", "doctor", "exit codes"):
-        assert command in done.stdout
+        assert command in completed.stdout
 
 
 def test_the_help_shows_every_command_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,8 +63,8 @@ def test_the_version_is_printed() -> None:
     ids=" ".join,
 )
 def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(arguments: list[str]) -> None:
-    done = skerry_command(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
+    completed = skerry_command(*arguments)
+    assert (completed.returncode, completed.stdout) == (2, "")
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -75,16 +75,16 @@ def test_help_imports_nothing_heavy() -> None:
         "except SystemExit: pass\n"
         f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stderr == "[]\n"
+    assert completed.stderr == "[]\n"
 
 
 def test_every_command_can_be_imported_first() -> None:
     """Most tests run commands in a fork of a process that has all of them imported."""
     names = set(_modules(make_parser()))
-    modules = sorted(one if "." in one else f"skerry.cli.{one}" for one in names)
+    modules = sorted(name if "." in name else f"skerry.cli.{name}" for name in names)
     assert len(modules) > len(groups())
     # What others wrote is loaded once: only modules of ours can depend on who imports them first.
     # What others wrote is loaded once: only modules of ours can depend on who imports them first.
@@ -104,14 +104,14 @@ def test_every_command_can_be_imported_first() -> None:
         "        os._exit(0)\n"
         "    if os.waitpid(child, 0)[1]: print(name)\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code, *modules],
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (completed.stdout, completed.stderr) == ("", "")
 
 
 def _modules(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -120,16 +120,16 @@ def _modules(parser: argparse.ArgumentParser) -> Iterator[str]:
         yield module
     for action in parser._actions:
         if isinstance(action.choices, dict):
-            for one in action.choices.values():
-                yield from _modules(one)
+            for choice in action.choices.values():
+                yield from _modules(choice)
 
 
 def test_a_reader_that_leaves_is_no_error_message() -> None:
     command = f"{sys.executable} -m skerry --help | true"
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stderr == ""
+    assert completed.stderr == ""
 
 
 def test_the_parser_of_one_command_has_what_the_whole_has(

@@ -25,9 +25,9 @@ def test_a_typing_error_names_what_was_meant(
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
-    said = capsys.readouterr().err
-    assert meant in said
-    assert "choose from" not in said
+    err = capsys.readouterr().err
+    assert meant in err
+    assert "choose from" not in err
 
 
 @pytest.mark.abuse(92)

@@ -19,10 +19,10 @@ def page(gateway: FakeGateway) -> str:
 
 
 async def test_into_a_pipe_goes_the_address_without_the_token(page: str, command: Command) -> None:
-    done = await command("open")
-    assert (done.returncode, done.stdout.decode()) == (1, f"{page}\n")
-    assert "shown on a terminal only" in done.stderr.decode()
-    assert TOKEN not in done.stdout.decode() + done.stderr.decode()
+    completed = await command("open")
+    assert (completed.returncode, completed.stdout.decode()) == (1, f"{page}\n")
+    assert "shown on a terminal only" in completed.stderr.decode()
+    assert TOKEN not in completed.stdout.decode() + completed.stderr.decode()
 
 
 async def test_a_terminal_shows_the_address_with_the_token(page: str, gateway: FakeGateway) -> None:

@@ -16,11 +16,11 @@ async def test_a_heartbeat_is_off_where_all_are_and_its_reason_is_in_words(
     answer: dict[str, Any] = {"enabled": False, "agents": [row]}
     gateway.answer("heartbeat.status", answer)
     shown = (await command("heartbeat", "status")).stdout.decode().splitlines()
-    said = f"{local_time(ts, seconds=True)} skipped: HEARTBEAT.md has no instructions"
-    assert shown[-1].split(maxsplit=3) == ["main", "30m", "off", said]
+    text = f"{local_time(ts, seconds=True)} skipped: HEARTBEAT.md has no instructions"
+    assert shown[-1].split(maxsplit=3) == ["main", "30m", "off", text]
     gateway.answer("heartbeat.status", {**answer, "enabled": True})
     shown = (await command("heartbeat", "status")).stdout.decode().splitlines()
-    assert shown[-1].split(maxsplit=3) == ["main", "30m", "on", said]
+    assert shown[-1].split(maxsplit=3) == ["main", "30m", "on", text]
 
 
 async def test_a_platform_that_nobody_knows_is_an_error_of_its_status(
@@ -28,7 +28,7 @@ async def test_a_platform_that_nobody_knows_is_an_error_of_its_status(
 ) -> None:
     empty: dict[str, Any] = {"channelOrder": [], "channelAccounts": {}}
     gateway.answer("channels.status", empty)
-    done = await command("channels", "status", "telegarm")
-    assert done.returncode == 1
-    assert b"Unknown platform 'telegarm'. Did you mean 'telegram'?" in done.stderr
+    completed = await command("channels", "status", "telegarm")
+    assert completed.returncode == 1
+    assert b"Unknown platform 'telegarm'. Did you mean 'telegram'?" in completed.stderr
     assert (await command("channels", "status", "telegram")).returncode == 0

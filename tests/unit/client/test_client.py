@@ -227,11 +227,11 @@ async def test_a_server_that_never_greets_is_given_up(monkeypatch: pytest.Monkey
 
 
 async def test_the_token_follows_no_redirect() -> None:
-    seen: list[str] = []
+    texts: list[str] = []
 
     async def elsewhere(socket: ServerConnection) -> None:
         await socket.send(json.dumps({"type": "event", "event": "connect.challenge"}))
-        seen.append(str(await socket.recv()))
+        texts.append(str(await socket.recv()))
 
     async with serve(elsewhere, "127.0.0.1", 0) as target:
 
@@ -244,7 +244,7 @@ async def test_the_token_follows_no_redirect() -> None:
             with anyio.fail_after(60), pytest.raises(GatewayUnreachableError):
                 async with GatewayClient(GatewayAddress(f"ws://127.0.0.1:{port_of(first)}", TOKEN)):
                     pass
-    assert seen == []
+    assert texts == []
 
 
 def port_of(server: Server) -> int:

@@ -57,7 +57,7 @@ def test_a_variable_that_only_the_gateway_has_keeps_nobody_from_asking_it(
     assert find(environ | {"OWN_TOKEN": ENV_TOKEN}).token == ENV_TOKEN
     with pytest.raises(ConfigInvalidError) as lacking:
         find(environ | {"OWN_KEY": "k"})
-    assert any("OWN_TOKEN" in one.message for one in lacking.value.issues)
+    assert any("OWN_TOKEN" in issue.message for issue in lacking.value.issues)
 
 
 def test_another_machine_gets_no_token_that_was_not_meant_for_it(environ: dict[str, str]) -> None:

@@ -164,7 +164,7 @@ def test_the_agent_marked_as_default_is_the_default() -> None:
 def test_a_workspace_is_the_agent_s_own_or_named_after_it() -> None:
     tree = {"agents": {"list": [{"id": "main"}, {"id": "b"}, {"id": "c", "workspace": "/w"}]}}
     config, _ = checked(tree)
-    places = {one: str(config.workspace(one)) for one in config.agents.ids}
+    places = {id_: str(config.workspace(id_)) for id_ in config.agents.ids}
     assert places == {"main": "/nowhere/workspace", "b": "/nowhere/workspace-b", "c": "/w"}
 
 

@@ -13,9 +13,9 @@ NEVER_EMPTY = {"McpServerConfig"}  # it needs a command or a URL
 
 
 def _below(section: type[Section]) -> Iterator[type[Section]]:
-    for one in section.__subclasses__():
-        yield one
-        yield from _below(one)
+    for subclass in section.__subclasses__():
+        yield subclass
+        yield from _below(subclass)
 
 
 def _whole() -> list[type[Section]]:
@@ -25,11 +25,11 @@ def _whole() -> list[type[Section]]:
             feature.load(f"config:{name}")
     sections = dict.fromkeys(_below(Section))
     return [
-        one
-        for one in sections
-        if one.__module__.startswith(("skerry.config.", "skerry.features."))
-        and not any(field.is_required() for field in one.model_fields.values())
-        and one.__name__ not in NEVER_EMPTY
+        section
+        for section in sections
+        if section.__module__.startswith(("skerry.config.", "skerry.features."))
+        and not any(field.is_required() for field in section.model_fields.values())
+        and section.__name__ not in NEVER_EMPTY
     ]
 
 

@@ -58,7 +58,7 @@ def test_the_first_start_writes_a_token_that_only_the_owner_can_read(
     assert re.fullmatch("[0-9a-f]{48}", token.get_secret_value())
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert [one.name for one in file.parent.iterdir() if one.is_file()] == ["skerry.json"]
+    assert [path.name for path in file.parent.iterdir() if path.is_file()] == ["skerry.json"]
     assert (loaded.warnings, loaded.token_source) == ((), TokenSource.FILE)
 
 
@@ -126,7 +126,7 @@ def test_a_wrong_port_of_the_environment_is_named_beside_the_file_s_errors(
     written(environ, '{"approvals": {}}')
     with pytest.raises(ConfigInvalidError) as caught:
         load(environ | {"SKERRY_GATEWAY_PORT": "http"})
-    assert [one.path for one in caught.value.issues] == ["approvals", "SKERRY_GATEWAY_PORT"]
+    assert [issue.path for issue in caught.value.issues] == ["approvals", "SKERRY_GATEWAY_PORT"]
 
 
 @pytest.mark.parametrize(

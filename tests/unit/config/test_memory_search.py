@@ -20,10 +20,10 @@ def _config(defaults: dict[str, Any], own: dict[str, Any] | None = None) -> Conf
 
 
 def test_without_a_word_the_first_usable_model_embeds() -> None:
-    found = _config({}).memory_search(AgentId("main"))
-    assert (found.provider, found.model, found.fallback) == ("auto", None, None)
-    assert (found.remote.batch.enabled, found.remote.batch.poll_interval_ms) == (False, 2000)
-    assert found.local.idle_minutes == 10
+    settings = _config({}).memory_search(AgentId("main"))
+    assert (settings.provider, settings.model, settings.fallback) == ("auto", None, None)
+    assert (settings.remote.batch.enabled, settings.remote.batch.poll_interval_ms) == (False, 2000)
+    assert settings.local.idle_minutes == 10
 
 
 def test_an_agent_s_own_words_win_key_by_key() -> None:
@@ -35,10 +35,10 @@ def test_an_agent_s_own_words_win_key_by_key() -> None:
         },
         {"model": "other", "remote": {"batch": {"pollIntervalMs": 500}}},
     )
-    found = config.memory_search(AgentId("main"))
-    assert (found.provider, found.model) == ("openai", "other")
-    assert found.remote.api_key is not None
-    assert (found.remote.batch.enabled, found.remote.batch.poll_interval_ms) == (True, 500)
+    settings = config.memory_search(AgentId("main"))
+    assert (settings.provider, settings.model) == ("openai", "other")
+    assert settings.remote.api_key is not None
+    assert (settings.remote.batch.enabled, settings.remote.batch.poll_interval_ms) == (True, 500)
 
 
 def test_another_address_takes_no_key_along() -> None:
@@ -82,7 +82,7 @@ def test_batches_with_voyage_are_refused_and_not_silently_left_out(
 
 
 def test_what_conversations_may_cost_is_a_share_of_a_core() -> None:
-    found = _config({}).memory_search(AgentId("main"))
-    assert found.sync.sessions.cpu_percent == 0.2
+    settings = _config({}).memory_search(AgentId("main"))
+    assert settings.sync.sessions.cpu_percent == 0.2
     with pytest.raises(ConfigInvalidError, match="cpuPercent"):
         _config({"sync": {"sessions": {"cpuPercent": 101}}})

@@ -55,28 +55,28 @@ def test_a_file_of_every_earlier_version_can_be_used_and_is_not_changed_twice(
     tree: dict[str, Any], tmp_path: Path
 ) -> None:
     before = copy.deepcopy(tree)
-    found = migrate(tree)
+    migrated = migrate(tree)
     assert tree == before, "the tree that is given stays"
-    check(found.tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
-    again = migrate(found.tree)
-    assert (again.tree, again.changes) == (found.tree, ())
+    check(migrated.tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
+    again = migrate(migrated.tree)
+    assert (again.tree, again.changes) == (migrated.tree, ())
 
 
 def test_old_keys_move_and_what_the_new_place_says_counts() -> None:
-    found = migrate(OLDEST)
-    defaults = found.tree["agents"]["defaults"]
+    migrated = migrate(OLDEST)
+    defaults = migrated.tree["agents"]["defaults"]
     assert defaults == {
         "model": {"primary": "a/b"},
         "compaction": {"mode": "default"},
         "workspace": "~/new",
         "memorySearch": {"provider": "local"},
     }
-    assert found.tree["gateway"] == {"bind": "loopback", "auth": {"token": "5eed" * 12}}
-    assert found.tree["session"]["dmScope"] == "per-channel-peer"
-    assert found.tree["messages"] == {"queue": {"mode": "collect"}}
-    assert not {"agent", "routing", "memorySearch"} & found.tree.keys()
-    assert any("dropped agent.workspace" in one for one in found.changes)
-    assert "5eed" not in " ".join(found.changes)
+    assert migrated.tree["gateway"] == {"bind": "loopback", "auth": {"token": "5eed" * 12}}
+    assert migrated.tree["session"]["dmScope"] == "per-channel-peer"
+    assert migrated.tree["messages"] == {"queue": {"mode": "collect"}}
+    assert not {"agent", "routing", "memorySearch"} & migrated.tree.keys()
+    assert any("dropped agent.workspace" in change for change in migrated.changes)
+    assert "5eed" not in " ".join(migrated.changes)
     assert lookup(migrate(SECOND).tree, ("bindings", 0, "match", "peer", "kind")) == "direct"
     assert migrate(NEWEST).tree["memory"] == {"backend": "builtin"}
 
@@ -107,7 +107,11 @@ _KEYS = st.sampled_from(
 _TREES = st.dictionaries(
     _KEYS,
     st.recursive(
-        _LEAVES, lambda one: st.lists(one, max_size=2) | st.dictionaries(_KEYS, one, max_size=3)
+        _LEAVES,
+        lambda search_strategy: (
+            st.lists(search_strategy, max_size=2)
+            | st.dictionaries(_KEYS, search_strategy, max_size=3)
+        ),
     ),
     max_size=5,
 )

@@ -73,7 +73,7 @@ def secrets_of(kind: Any) -> set[str]:
             field.alias or name for name, field in fields if SecretStr in types(field.annotation)
         }
         return own.union(*(secrets_of(field.annotation) for _, field in fields))
-    return set().union(*(secrets_of(one) for one in get_args(kind)))
+    return set().union(*(secrets_of(arg) for arg in get_args(kind)))
 
 
 def types(annotation: Any) -> set[Any]:

@@ -52,7 +52,7 @@ def token(environ: dict[str, str]) -> str | None:
 def why(environ: dict[str, str]) -> str:
     with pytest.raises(ConfigInvalidError) as caught:
         load(environ)
-    assert [one.path for one in caught.value.issues][-1] == "gateway.auth.token"
+    assert [issue.path for issue in caught.value.issues][-1] == "gateway.auth.token"
     assert CANARY not in str(caught.value)
     return caught.value.issues[-1].message
 
@@ -137,7 +137,7 @@ def test_a_program_whose_answer_is_the_secret(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "more", "said"),
+    ("script", "more", "text"),
     [
         ("sleep 60", {"timeoutMs": 200}, "in time"),
         ("sleep 60 & exec >&-; sleep 60", {"timeoutMs": 200}, "in time"),
@@ -147,10 +147,10 @@ def test_a_program_whose_answer_is_the_secret(home: Path) -> None:
     ],
 )
 def test_a_program_that_does_not_do_as_it_should_is_no_source(
-    home: Path, script: str, more: dict[str, Any], said: str
+    home: Path, script: str, more: dict[str, Any], text: str
 ) -> None:
     provider = {"source": "exec", "command": str(program(home, script)), "jsonOnly": False}
-    assert said in why(written(home, provider | more))
+    assert text in why(written(home, provider | more))
 
 
 def test_a_program_that_others_can_change_is_not_run(home: Path) -> None:

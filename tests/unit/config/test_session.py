@@ -70,8 +70,8 @@ def test_a_typo_opens_nothing(key: str) -> None:
 
 
 def test_keys_that_say_nothing_here_are_named() -> None:
-    found = without_effect({"session": {"mainKey": "x", "store": "y", "scope": "global"}})
-    assert [one.path for one in found] == ["session.mainKey", "session.store"]
+    issues = without_effect({"session": {"mainKey": "x", "store": "y", "scope": "global"}})
+    assert [issue.path for issue in issues] == ["session.mainKey", "session.store"]
     assert without_effect({"session": {}}) == without_effect({}) == []
 
 

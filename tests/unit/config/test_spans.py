@@ -18,12 +18,12 @@ def test_what_is_shown_means_just_as_much(text: str) -> None:
 
 
 def test_the_configuration_shows_no_milliseconds_that_would_be_read_as_days(tmp_path: Path) -> None:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "session": {"maintenance": {"pruneAfter": "2w"}},
         "usage": {"keepCalls": 10},
     }
     config = Config.model_validate(
-        {**given, "state_dir": tmp_path, "path": tmp_path / "skerry.json"}
+        {**fields, "state_dir": tmp_path, "path": tmp_path / "skerry.json"}
     )
     shown: Any = redact_config(config)
     assert shown["session"]["maintenance"]["pruneAfter"] == "14d"

@@ -116,7 +116,7 @@ def test_it_loads_and_is_changed_without_losing_anything(
 def test_what_the_first_version_knew_means_the_same(tmp_path: Path) -> None:
     (tmp_path / "skerry.json").write_text(json.dumps(FIRST_VERSION))
     loaded = load({"SKERRY_STATE_DIR": str(tmp_path)})
-    assert [str(one) for one in loaded.warnings if "(mode" not in one.message] == []
+    assert [str(warning) for warning in loaded.warnings if "(mode" not in warning.message] == []
     assert loaded.config.gateway.port == 18790
     assert loaded.config.agents.defaults.model.primary == "openai/gpt-5.4-mini"
     assert loaded.config.models.embedded.threads == 2

@@ -53,8 +53,8 @@ def test_the_copy_before_stays_beside_it_and_both_are_the_owner_s(file: Path) ->
     set_values(file, {"gateway.port": 2})
     before = file.with_name("skerry.json.bak")
     assert before.read_text() == '{"gateway": {"port": 1}}'
-    assert {one.stat().st_mode & 0o777 for one in (file, before)} == {0o600}
-    names = {one.name for one in file.parent.iterdir()}
+    assert {path.stat().st_mode & 0o777 for path in (file, before)} == {0o600}
+    names = {path.name for path in file.parent.iterdir()}
     assert names == {"skerry.json", "skerry.json.bak", "logs"}
 
 
@@ -75,7 +75,7 @@ def test_a_result_that_breaks_a_rule_changes_nothing(file: Path) -> None:
     with pytest.raises(ConfigInvalidError, match=r"gateway\.port"):
         set_values(file, {"gateway.port": 70_000, "agents.defaults.timeoutSeconds": 5})
     assert file.read_text() == '{"gateway": {"port": 1}}'
-    assert [one.name for one in file.parent.iterdir()] == ["skerry.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["skerry.json"]
 
 
 def test_what_no_edit_can_say_is_left_and_named_without_its_secret(file: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
 def test_writers_wait_for_each_other(file: Path) -> None:
     file.write_text("{}")
     changes = [{f"models.providers.p{n}": {"baseUrl": "http://h/v1"}} for n in range(8)]
-    writers = [threading.Thread(target=set_values, args=(file, one)) for one in changes]
+    writers = [threading.Thread(target=set_values, args=(file, change)) for change in changes]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -156,10 +156,12 @@ def test_the_file_says_which_version_wrote_it_and_when(file: Path) -> None:
 def test_five_files_before_are_kept_and_the_sixth_goes(file: Path) -> None:
     for port in range(1, 9):
         set_values(file, {"gateway.port": port})
-    kept = [json.loads(copy_path(file, one).read_text())["gateway"]["port"] for one in BACKUPS]
+    kept = [
+        json.loads(copy_path(file, backup).read_text())["gateway"]["port"] for backup in BACKUPS
+    ]
     assert kept == [7, 6, 5, 4, 3]
-    assert {copy_path(file, one).stat().st_mode & 0o777 for one in BACKUPS} == {0o600}
-    assert len([one for one in file.parent.iterdir() if ".bak" in one.name]) == 5
+    assert {copy_path(file, backup).stat().st_mode & 0o777 for backup in BACKUPS} == {0o600}
+    assert len([path for path in file.parent.iterdir() if ".bak" in path.name]) == 5
 
 
 def test_each_write_leaves_a_line_without_a_value(file: Path) -> None:
@@ -250,7 +252,7 @@ def test_what_is_no_text_is_refused_before_anything_moves(file: Path) -> None:
         set_values(file, {"agents.defaults.model": "a/\udcff"})
     with pytest.raises(ConfigInvalidError):
         write_text(file, '{"wizard": {"a": "\udcff"}}', ConfigAuthor())
-    assert [one.name for one in file.parent.iterdir()] == ["skerry.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["skerry.json"]
 
 
 def test_a_file_that_could_not_be_read_again_is_not_written(file: Path) -> None:

@@ -12,7 +12,7 @@ from tests.support.wire import connected
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "allowed"),
+    ("held", "expected", "allowed"),
     [
         ([READ], READ, True),
         ([READ], WRITE, False),
@@ -24,8 +24,8 @@ from tests.support.wire import connected
         ([], READ, False),
     ],
 )
-def test_which_scope_includes_which(*, held: list[str], wanted: str, allowed: bool) -> None:
-    assert allows(held, wanted) is allowed
+def test_which_scope_includes_which(*, held: list[str], expected: str, allowed: bool) -> None:
+    assert allows(held, expected) is allowed
 
 
 @pytest.mark.parametrize(

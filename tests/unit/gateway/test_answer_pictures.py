@@ -30,15 +30,15 @@ async def pictures(home: Path, text: str, **more: Any) -> list[list[str]]:
                 params = {"sessionKey": "main", "message": "hi", "idempotencyKey": key}
                 await client.request("chat.send", params)
                 await client.request("agent.wait", {"runId": key, "timeoutMs": 60_000})
-            found = await client.request("chat.history", {"sessionKey": "main", **more})
+            payload = await client.request("chat.history", {"sessionKey": "main", **more})
     return [
         [
             base64.b64decode(block["data"]).hex()
-            for block in one["content"]
+            for block in message["content"]
             if block["type"] == "image"
         ]
-        for one in found["messages"]
-        if one["role"] == "assistant"
+        for message in payload["messages"]
+        if message["role"] == "assistant"
     ]
 
 

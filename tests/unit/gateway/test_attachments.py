@@ -143,7 +143,7 @@ async def test_history_shows_images_while_they_fit(rig: Rig, wire: Wire) -> None
 
         await rig.store.write(say)
     history = await wire.call("chat.history", {"sessionKey": "main"})
-    (old, new) = (one["content"] for one in history["messages"])
+    (old, new) = (message["content"] for message in history["messages"])
     assert new == [
         {"type": "text", "text": "look 1"},
         {"type": "image", "data": large.data, "mimeType": "image/png"},

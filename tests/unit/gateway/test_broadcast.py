@@ -108,7 +108,7 @@ async def test_a_run_is_told_in_both_families(broadcast: Broadcast, ear: Ear) ->
 async def test_an_event_says_whose_it_is(broadcast: Broadcast, ear: Ear) -> None:
     tell(broadcast, RunStarted(5), TextDelta("a"))
     start, _, _, delta, chat = ear.take()
-    assert [one["event"] for one in (start, delta, chat)] == ["agent", "agent", "chat"]
+    assert [row["event"] for row in (start, delta, chat)] == ["agent", "agent", "chat"]
     assert start["payload"] | {"ts": 0} == {
         "runId": RUN,
         "sessionKey": "agent:main:main",
@@ -212,8 +212,8 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
         TextDelta("It says."),
         ended(payloads=("I look.", "It says.")),
     )
-    heard = [frame["payload"] for frame in ear.take()]
-    tools = [payload["data"] for payload in heard if payload.get("stream") == "tool"]
+    payloads = [frame["payload"] for frame in ear.take()]
+    tools = [payload["data"] for payload in payloads if payload.get("stream") == "tool"]
     assert tools == [
         {"phase": "start", "name": "read", "toolCallId": "c1", "args": {"path": "a"}},
         {
@@ -276,10 +276,10 @@ async def test_thinking_is_a_stream_of_its_own(broadcast: Broadcast, ear: Ear) -
     assert first["payload"]["data"] == {"text": "hm", "delta": "hm"}
     assert rest["payload"]["data"] == {"text": "hm, so", "delta": ", so"}
     tell(broadcast, ThinkingDelta("next"), ended(payloads=("a",)))
-    heard = [frame["payload"] for frame in ear.take()]
-    told = [payload["data"] for payload in heard if payload.get("stream") == "thinking"]
-    assert told == [{"text": "next", "delta": "next"}]
-    assert [one["data"]["text"] for one in heard if one.get("stream") == "assistant"] == ["a"]
+    payloads = [frame["payload"] for frame in ear.take()]
+    datas = [payload["data"] for payload in payloads if payload.get("stream") == "thinking"]
+    assert datas == [{"text": "next", "delta": "next"}]
+    assert [row["data"]["text"] for row in payloads if row.get("stream") == "assistant"] == ["a"]
 
 
 def keys(frame: dict[str, Any]) -> set[str]:

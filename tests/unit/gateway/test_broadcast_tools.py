@@ -59,8 +59,8 @@ async def test_no_output_of_a_call_follows_its_result(broadcast: Broadcast, ear:
         TextDelta("done"),
         ended(),
     )
-    tools = [one["payload"]["data"] for one in ear.take() if one["payload"].get("stream") == "tool"]
-    assert [one["phase"] for one in tools] == ["start", "result"]
+    tools = [row["payload"]["data"] for row in ear.take() if row["payload"].get("stream") == "tool"]
+    assert [tool["phase"] for tool in tools] == ["start", "result"]
     assert tools[-1]["result"]["details"] == {"exitCode": 0}
 
 

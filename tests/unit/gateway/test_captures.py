@@ -79,7 +79,7 @@ def captured(protocol: int) -> list[dict[str, Any]]:
 
 
 def answers(protocol: int, method: str) -> Iterator[dict[str, Any]]:
-    return (one for one in captured(protocol) if one.get("method") == method)
+    return (row for row in captured(protocol) if row.get("method") == method)
 
 
 def kind(value: object) -> str:
@@ -184,11 +184,13 @@ async def play(rig: Rig, wire: Wire, story: str) -> None:
 @pytest.mark.parametrize("story", ["chat.send", "chat.abort", "provider 400"])
 async def test_events_have_what_the_captured_ones_have(rig: Rig, wire: Wire, story: str) -> None:
     protocol = wire.hello["protocol"]
-    (tale,) = (one for one in captured(protocol) if one.get("events") == story)
+    (tale,) = (row for row in captured(protocol) if row.get("events") == story)
     await play(rig, wire, story)
-    events = [one for one in wire.frames if one.get("event") in {"agent", "chat"}]
-    ours = {told(one): one for one in events}
-    theirs = {told(one): one for one in tale["frames"] if one.get("event") in {"agent", "chat"}}
+    events = [frame for frame in wire.frames if frame.get("event") in {"agent", "chat"}]
+    ours = {told(event): event for event in events}
+    theirs = {
+        told(frame): frame for frame in tale["frames"] if frame.get("event") in {"agent", "chat"}
+    }
     shared = theirs.keys() & ours.keys()
     assert {kind for kind in theirs.keys() - shared if kind[0] == "chat"} == set()
     assert shared >= {("chat", {"chat.send": "final", "chat.abort": "aborted"}.get(story, "error"))}
@@ -201,8 +203,10 @@ async def test_events_have_what_the_captured_ones_have(rig: Rig, wire: Wire, sto
 
 
 async def test_accepted_and_final_have_what_the_captured_ones_have(rig: Rig, wire: Wire) -> None:
-    (tale,) = (one for one in captured(wire.hello["protocol"]) if one.get("events") == "agent")
-    theirs = {one["payload"]["status"]: one for one in tale["frames"] if one["type"] == "res"}
+    (tale,) = (row for row in captured(wire.hello["protocol"]) if row.get("events") == "agent")
+    theirs = {
+        frame["payload"]["status"]: frame for frame in tale["frames"] if frame["type"] == "res"
+    }
     await wire.send(request("agent", {"message": "x", "idempotencyKey": RUN}, id="r"))
     accepted = await wire.response("r")
     assert accepted["payload"].keys() == theirs["accepted"]["payload"].keys()

@@ -52,9 +52,9 @@ async def test_clients_hear_of_a_note(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "hi")
     async with connected(rig.url) as other:
         await other.call("chat.inject", {"sessionKey": "chat", "message": "done"})
-    told = (await wire.event("chat", state="final"))["payload"]
-    assert told["message"]["content"] == [{"type": "text", "text": "done"}]
-    assert told["sessionKey"] == str(CHAT)
+    payload = (await wire.event("chat", state="final"))["payload"]
+    assert payload["message"]["content"] == [{"type": "text", "text": "done"}]
+    assert payload["sessionKey"] == str(CHAT)
 
 
 async def test_a_note_needs_a_session(wire: Wire) -> None:
@@ -79,7 +79,7 @@ async def test_a_note_passes_the_hooks_of_every_entry(tmp_path: Path) -> None:
 async def test_a_page_gets_all_it_needs_at_once(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "hi")
     payload = await wire.call("chat.startup", {"sessionKey": "chat"})
-    assert [one["content"][0]["text"] for one in payload["messages"]] == ["hi"]
+    assert [message["content"][0]["text"] for message in payload["messages"]] == ["hi"]
     assert payload["sessionInfo"]["key"] == str(CHAT)
     assert payload["agentsList"]["defaultId"] == "main"
     assert payload["metadata"] == await wire.call("chat.metadata", {"sessionKey": "chat"})
@@ -93,15 +93,15 @@ async def test_only_subscribers_hear_of_sessions(rig: Rig, wire: Wire) -> None:
     assert await wire.call("sessions.subscribe") == {"subscribed": True}
     async with connected(rig.url) as other:
         await other.call("sessions.patch", {"key": "chat", "label": "new"})
-        told = (await wire.event("sessions.changed", reason="patch"))["payload"]
-        assert (told["sessionKey"], told["label"]) == (str(CHAT), "new")
+        payload = (await wire.event("sessions.changed", reason="patch"))["payload"]
+        assert (payload["sessionKey"], payload["label"]) == (str(CHAT), "new")
         await talk(rig, CHAT, "hi")
         assert (await wire.event("sessions.changed", phase="message"))["payload"]["systemSent"]
         await other.call("sessions.delete", {"key": "chat"})
         assert (await wire.event("sessions.changed", reason="delete"))["payload"]["archived"]
         assert await wire.call("sessions.unsubscribe") == {"subscribed": False}
         await other.call("health")
-        assert not [one for one in other.frames if one.get("event") == "sessions.changed"]
+        assert not [frame for frame in other.frames if frame.get("event") == "sessions.changed"]
 
 
 async def test_a_follower_hears_each_message_once(rig: Rig, wire: Wire) -> None:
@@ -112,7 +112,7 @@ async def test_a_follower_hears_each_message_once(rig: Rig, wire: Wire) -> None:
     await talk(rig, SessionKey.parse("other"), "not this")
     await talk(rig, CHAT, "three")
     heard = [await wire.event("session.message") for _ in range(3)]
-    assert [one["payload"]["messageSeq"] for one in heard] == [2, 3, 4]
+    assert [row["payload"]["messageSeq"] for row in heard] == [2, 3, 4]
     first = heard[0]["payload"]
     assert first["message"]["content"] == [{"type": "text", "text": "one"}]
     assert first["message"]["__openclaw"]["id"] == first["messageId"]
@@ -126,12 +126,12 @@ async def test_a_follower_hears_the_new_session_and_not_the_restored_one(
     await wire.call("sessions.messages.subscribe", {"key": "chat"})
     await wire.call("sessions.reset", {"key": "chat"})
     await talk(rig, CHAT, "new")
-    told = (await wire.event("session.message"))["payload"]
-    assert told["message"]["content"][0]["text"] == "new"
+    payload = (await wire.event("session.message"))["payload"]
+    assert payload["message"]["content"][0]["text"] == "new"
     await wire.call("sessions.restore", {"sessionId": old_id})
     await talk(rig, CHAT, "older")
-    told = (await wire.event("session.message"))["payload"]
-    assert (told["sessionId"], told["messageSeq"]) == (old_id, 2)
+    payload = (await wire.event("session.message"))["payload"]
+    assert (payload["sessionId"], payload["messageSeq"]) == (old_id, 2)
 
 
 async def test_a_follower_is_told_of_images_that_are_too_large_for_an_event(
@@ -172,8 +172,8 @@ async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:
     await wire.call("sessions.messages.subscribe", {"key": "other"})
     await talk(rig, CHAT, "unheard")
     await talk(rig, SessionKey.parse("other"), "heard")
-    told = (await wire.event("session.message"))["payload"]
-    assert told["message"]["content"][0]["text"] == "heard"
+    payload = (await wire.event("session.message"))["payload"]
+    assert payload["message"]["content"][0]["text"] == "heard"
 
 
 async def test_a_follower_hears_of_large_images_only_how_large_they_are(

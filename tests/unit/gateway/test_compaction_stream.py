@@ -34,9 +34,9 @@ async def test_a_compaction_is_a_stream_of_its_own(protocol: int) -> None:
     for body in bodies:
         event = RunEvent(RunId("r"), "agent:main:main", SessionId("s"), MAIN_AGENT, body)
         broadcast.publish(event)
-    told = [json.loads(frames.unnumbered(head)) for head in ear.heads]
-    assert [one["payload"]["stream"] for one in told] == ["compaction", "compaction"]
-    assert [one["payload"]["data"] for one in told] == [
+    rows = [json.loads(frames.unnumbered(head)) for head in ear.heads]
+    assert [row["payload"]["stream"] for row in rows] == ["compaction", "compaction"]
+    assert [row["payload"]["data"] for row in rows] == [
         {"phase": "start"},
         {"phase": "end", "completed": True, "willRetry": True},
     ]

@@ -41,10 +41,10 @@ async def test_on_this_machine_a_device_is_paired_at_once(
     assert (auth["role"], auth["scopes"]) == ("operator", READ)
     async with connected(rig.url) as admin:
         listing = await admin.call("device.pair.list")
-    (found,) = listing["paired"]
-    assert found["deviceId"] == device.id
-    assert found["publicKey"] == text(device.public)
-    assert (found["roles"], found["scopes"]) == (["operator"], READ)
+    (payload,) = listing["paired"]
+    assert payload["deviceId"] == device.id
+    assert payload["publicKey"] == text(device.public)
+    assert (payload["roles"], payload["scopes"]) == (["operator"], READ)
     assert device.token not in str(listing)
     raw = b"".join(file.read_bytes() for file in rig.context.config().state_dir.glob("state.*"))
     assert device.token.encode() not in raw
@@ -58,7 +58,7 @@ async def test_behind_a_proxy_a_device_waits_until_it_is_approved(rig: Rig, head
     headers = {header: "127.0.0.1"}
     async with connected(rig.url) as admin:
         error = await device.refused(rig.url, headers, scopes=READ)
-        asked = (await admin.event("device.pair.requested"))["payload"]
+        payload = (await admin.event("device.pair.requested"))["payload"]
         request_id = error["details"]["requestId"]
         assert error["code"] == "NOT_PAIRED"
         assert error["message"] == "pairing required: device is not approved yet"
@@ -74,7 +74,7 @@ async def test_behind_a_proxy_a_device_waits_until_it_is_approved(rig: Rig, head
             "requestedRole": "operator",
             "requestedScopes": READ,
         }
-        assert (asked["requestId"], asked["deviceId"]) == (request_id, device.id)
+        assert (payload["requestId"], payload["deviceId"]) == (request_id, device.id)
         again = await device.refused(rig.url, headers, scopes=READ)
         assert again["details"]["requestId"] == request_id
         answer = await admin.call("device.pair.approve", {"requestId": request_id})
@@ -196,7 +196,7 @@ async def test_only_so_many_may_wait_and_not_for_ever(
     waiting = [Device() for _ in range(3)]
     for device in waiting:
         await device.refused(rig.url, REMOTE)
-    assert [one["deviceId"] for one in await pending(rig)] == [one.id for one in waiting[1:]]
+    assert [row["deviceId"] for row in await pending(rig)] == [device.id for device in waiting[1:]]
     monkeypatch.setattr(devices, "PENDING_MS", 0)
     assert await pending(rig) == []
 
@@ -226,8 +226,8 @@ async def test_the_device_that_was_away_longest_gives_way(
             pass
         await anyio.sleep(0.002)  # the order is by the millisecond
     async with connected(rig.url) as admin:
-        found = (await admin.call("device.pair.list"))["paired"]
-    assert {one["deviceId"] for one in found} == {one.id for one in known[1:]}
+        paired = (await admin.call("device.pair.list"))["paired"]
+    assert {row["deviceId"] for row in paired} == {device.id for device in known[1:]}
 
 
 async def test_rotating_ends_every_earlier_token_and_the_connections_that_had_it(

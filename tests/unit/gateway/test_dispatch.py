@@ -27,10 +27,10 @@ async def test_a_page_that_names_the_session_it_shows_goes_on_talking(tmp_path: 
         await wire.call("chat.send", say | {"message": "one", "idempotencyKey": "1"})
         await wire.event("chat", state="final", runId="1")
         shown = (await wire.call("chat.history", {"sessionKey": "main"}))["sessionId"]
-        told = await wire.call(
+        payload = await wire.call(
             "chat.send", say | {"message": "two", "idempotencyKey": "2", "sessionId": shown}
         )
-        assert told == {"runId": "2", "status": "started"}
+        assert payload == {"runId": "2", "status": "started"}
         await wire.event("chat", state="final", runId="2")
         await wire.call("sessions.reset", {"key": "main"})
         late = say | {"message": "three", "idempotencyKey": "3", "sessionId": shown}
@@ -69,8 +69,8 @@ async def test_a_property_without_effect_is_told_in_the_answer(rig: Rig, wire: W
     assert accepted["status"] == "accepted"
     assert final["result"]["payloads"][0]["text"] == "done"
     for payload in (accepted, final):
-        assert [one["path"] for one in payload["warnings"]] == ["lane", "to"]
-        assert all(one["message"].endswith(".") for one in payload["warnings"])
+        assert [warning["path"] for warning in payload["warnings"]] == ["lane", "to"]
+        assert all(warning["message"].endswith(".") for warning in payload["warnings"])
 
 
 async def test_a_property_that_cannot_be_carried_out_is_refused_with_the_reason(
@@ -102,30 +102,30 @@ async def test_a_property_that_asks_for_nothing_passes(rig: Rig, wire: Wire) -> 
 async def test_a_property_that_nobody_published_is_refused_beside_one_without_effect(
     wire: Wire,
 ) -> None:
-    asked = {"message": "hi", "idempotencyKey": "k", "lane": "x", "foo": 1}
-    error = (await wire.ask("agent", asked))["error"]
+    params = {"message": "hi", "idempotencyKey": "k", "lane": "x", "foo": 1}
+    error = (await wire.ask("agent", params))["error"]
     assert error["message"] == "invalid agent params: at root: unexpected property 'foo'"
 
 
 async def test_a_run_asks_the_model_that_it_names_and_only_admins_may_name_one(rig: Rig) -> None:
-    asked = {"message": "hi", "idempotencyKey": "k", "provider": "stub", "model": "stub-model"}
+    params = {"message": "hi", "idempotencyKey": "k", "provider": "stub", "model": "stub-model"}
     async with connected(rig.url, scopes=["operator.write"]) as writer:
-        error = (await writer.ask("agent", asked))["error"]
+        error = (await writer.ask("agent", params))["error"]
         assert error["details"]["missingScope"] == "operator.admin"
     async with connected(rig.url) as admin:
-        await admin.call("agent", asked)
+        await admin.call("agent", params)
         assert rig.dispatcher.submitted[-1].model == "stub/stub-model"
-        unknown = await admin.ask("agent", asked | {"idempotencyKey": "l", "model": "absent"})
+        unknown = await admin.ask("agent", params | {"idempotencyKey": "l", "model": "absent"})
         assert "Unknown provider" in unknown["error"]["message"]
-        alone = await admin.ask("agent", asked | {"idempotencyKey": "m", "model": None})
+        alone = await admin.ask("agent", params | {"idempotencyKey": "m", "model": None})
         assert "without a model" in alone["error"]["message"]
     assert len(rig.dispatcher.submitted) == 1
 
 
 async def test_a_message_that_is_no_command_is_said_to_the_model(tmp_path: Path) -> None:
     async with whole(tmp_path) as wire:
-        asked = {"sessionKey": "main", "message": "/status", "suppressCommandInterpretation": True}
-        await wire.call("chat.send", asked | {"idempotencyKey": "1"})
+        params = {"sessionKey": "main", "message": "/status", "suppressCommandInterpretation": True}
+        await wire.call("chat.send", params | {"idempotencyKey": "1"})
         final = await wire.event("chat", state="final", runId="1")
         assert final["payload"]["message"]["content"][0]["text"] == "echo: /status"
 
@@ -139,23 +139,23 @@ async def test_a_message_goes_only_where_the_page_has_seen_everything(tmp_path: 
             "chat.send", say | {"idempotencyKey": "2", "expectedLeafEntryId": None}
         )
         assert late["error"]["details"]["code"] == "request.conversation_changed"
-        seen = (await wire.call("chat.history", {"sessionKey": "main"}))["messages"]
-        leaf = seen[-1]["__openclaw"]["id"]
+        messages = (await wire.call("chat.history", {"sessionKey": "main"}))["messages"]
+        leaf = messages[-1]["__openclaw"]["id"]
         await wire.call("chat.send", say | {"idempotencyKey": "3", "expectedLeafEntryId": leaf})
 
 
 async def test_a_page_of_the_history_is_asked_for_by_a_message(tmp_path: Path) -> None:
     async with whole(tmp_path) as wire:
         for number in "12345":
-            asked = {"sessionKey": "main", "message": f"say {number}", "idempotencyKey": number}
-            await wire.call("chat.send", asked)
+            params = {"sessionKey": "main", "message": f"say {number}", "idempotencyKey": number}
+            await wire.call("chat.send", params)
             await wire.event("chat", state="final", runId=number)
         every = (await wire.call("chat.history", {"sessionKey": "main"}))["messages"]
-        wanted = every[4]["__openclaw"]["id"]
+        expected = every[4]["__openclaw"]["id"]
         page = await wire.call(
-            "chat.history", {"sessionKey": "main", "messageId": wanted, "limit": 3}
+            "chat.history", {"sessionKey": "main", "messageId": expected, "limit": 3}
         )
-        assert wanted in [one["__openclaw"]["id"] for one in page["messages"]]
+        assert expected in [message["__openclaw"]["id"] for message in page["messages"]]
         assert len(page["messages"]) == 3
 
 
@@ -177,8 +177,8 @@ async def test_a_list_has_the_conversations_that_its_filters_leave(tmp_path: Pat
         assert await keys(activeOnly=True) == set()
         assert await keys(hasBoard=True) == set()
         assert await keys(workspaceDir="/nowhere") == set()
-        told = await wire.call("sessions.list", {"ownerId": "me"})
-        assert [one["path"] for one in told["warnings"]] == ["ownerId"]
+        payload = await wire.call("sessions.list", {"ownerId": "me"})
+        assert [warning["path"] for warning in payload["warnings"]] == ["ownerId"]
 
 
 async def test_what_a_person_marked_unread_stays_so_when_a_page_opens_it(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ async def test_what_a_person_marked_unread_stays_so_when_a_page_opens_it(tmp_pat
         await wire.call("sessions.patch", {"key": "main", "unread": True})
         opened = {"key": "main", "unread": False, "expectedMarkedUnreadAt": None}
         assert (await wire.call("sessions.patch", opened))["entry"]["unread"] is True
-        done = await wire.call("sessions.patch", {"key": "main", "unread": False})
-        assert "unread" not in done["entry"]
+        payload = await wire.call("sessions.patch", {"key": "main", "unread": False})
+        assert "unread" not in payload["entry"]
 
 
 async def test_a_setting_that_is_not_kept_is_refused_instead_of_forgotten(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ async def test_the_model_of_a_run_is_asked_in_that_run_alone(tmp_path: Path) -> 
     ):
         models = application.context.models
         assert isinstance(models, ScriptedModels)
-        asked = {"message": "hi", "idempotencyKey": "1", "model": "scripted/other"}
-        await wire.send(request("agent", asked, id="r"))
+        params = {"message": "hi", "idempotencyKey": "1", "model": "scripted/other"}
+        await wire.send(request("agent", params, id="r"))
         await wire.response("r")
         assert (await wire.response("r"))["payload"]["status"] == "ok"
         first = list(models.chosen)

@@ -48,7 +48,7 @@ async def test_the_same_key_with_other_content_is_an_error(rig: Rig, wire: Wire)
     error = await refused(wire, "sessions.patch", {"key": "chat", "label": "two"} | KEY)
     assert (error["code"], error["details"]["code"]) == ("INVALID_REQUEST", "request.key_reused")
     listed = await wire.call("sessions.list", {})
-    assert [one["label"] for one in listed["sessions"]] == ["one"]
+    assert [session["label"] for session in listed["sessions"]] == ["one"]
 
 
 async def test_a_repeat_in_flight_is_told_so(rig: Rig, wire: Wire) -> None:
@@ -99,8 +99,8 @@ async def test_a_key_whose_effect_is_in_memory_is_free_when_nothing_came_of_it(
 ) -> None:
     rig.dispatcher.refuse = RuntimeError("as planned")
     await wire.ask("wake", {"mode": "now", "text": "up"} | KEY)
-    found = await rig.store.read(lambda reader: idempotency_keys.find(reader, "wake", "k1"))
-    assert found is None
+    used_key = await rig.store.read(lambda reader: idempotency_keys.find(reader, "wake", "k1"))
+    assert used_key is None
     rig.dispatcher.refuse = None
     first = await wire.call("wake", {"mode": "now", "text": "up"} | KEY)
     assert await wire.call("wake", {"mode": "now", "text": "up"} | KEY) == first
@@ -109,9 +109,9 @@ async def test_a_key_whose_effect_is_in_memory_is_free_when_nothing_came_of_it(
 
 async def test_a_conversation_is_compacted_once_a_key(rig: Rig, wire: Wire) -> None:
     await wire.call("sessions.patch", {"key": "chat", "label": "Chat"})
-    asked = {"key": "chat", "instructions": "keep names", "idempotencyKey": "k1"}
-    first = await wire.call("sessions.compact", asked)
-    assert await wire.call("sessions.compact", asked) == first
-    reply = await wire.ask("sessions.compact", asked | {"instructions": "keep places"})
+    params = {"key": "chat", "instructions": "keep names", "idempotencyKey": "k1"}
+    first = await wire.call("sessions.compact", params)
+    assert await wire.call("sessions.compact", params) == first
+    reply = await wire.ask("sessions.compact", params | {"instructions": "keep places"})
     assert reply["error"]["details"]["code"] == "request.key_reused"
     assert len(rig.dispatcher.compacted) == 1

@@ -32,9 +32,9 @@ CHECKED_BY_A_FUNCTION: Final = {
 
 
 def below(kind: type[Params]) -> Iterator[type[Params]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from below(one)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from below(subclass)
 
 
 def open_at(schema: dict[str, Any], where: str) -> Iterator[str]:

@@ -96,8 +96,8 @@ async def test_a_repeated_key_of_version_3_gets_both_responses_and_runs_once(rig
         assert ended[0] == ended[1]
         assert ended[0]["status"] == "ok"
         assert await start(wire, "three") == ended[0]
-        starts = [one for one in wire.frames if one.get("event") == "agent"]
-        phases = [one["payload"]["data"]["phase"] for one in starts]
+        starts = [frame for frame in wire.frames if frame.get("event") == "agent"]
+        phases = [row["payload"]["data"]["phase"] for row in starts]
     assert phases == ["start", "end"]
     assert len(rig.dispatcher.runs) == 1
 
@@ -106,13 +106,13 @@ async def test_both_versions_hear_the_same_run_each_in_its_words(rig: Rig) -> No
     async with connected(rig.url, **speaking(3)) as old, connected(rig.url) as new:
         rig.dispatcher.reply = str.upper
         await start(new, "one")
-        chats = [(await one.event("chat", state="final"))["payload"] for one in (old, new)]
+        chats = [(await wire.event("chat", state="final"))["payload"] for wire in (old, new)]
         sent = [
-            [one["seq"] for one in wire.frames if "seq" in one and one["type"] == "event"]
+            [frame["seq"] for frame in wire.frames if "seq" in frame and frame["type"] == "event"]
             for wire in (old, new)
         ]
-    assert [one["message"]["content"][0]["text"] for one in chats] == ["X", "X"]
-    assert ["agentId" in one for one in chats] == [False, True]
+    assert [chat["message"]["content"][0]["text"] for chat in chats] == ["X", "X"]
+    assert ["agentId" in chat for chat in chats] == [False, True]
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in sent)
 
 
@@ -132,7 +132,7 @@ async def test_a_message_that_entered_another_run_names_it(rig: Rig, protocol: i
         rig.dispatcher.tell(RUN, RunStarted(1, RunId("host")))
         rig.dispatcher.end(RUN, payloads=(), joined=RunId("host"))
         await wire.event("chat", state="final")
-        told = [one["payload"]["data"] for one in wire.frames if one.get("event") == "agent"]
-    phases = [(one["phase"], one["joined"]) for one in told if "phase" in one]
+        datas = [frame["payload"]["data"] for frame in wire.frames if frame.get("event") == "agent"]
+    phases = [(row["phase"], row["joined"]) for row in datas if "phase" in row]
     assert phases == [("start", "host"), ("end", "host")]
-    assert not [one for one in wire.frames if one.get("payload", {}).get("state") == "status"]
+    assert not [frame for frame in wire.frames if frame.get("payload", {}).get("state") == "status"]

@@ -79,10 +79,10 @@ async def test_history_is_the_transcript_with_ids(rig: Rig, wire: Wire) -> None:
 async def test_history_gives_the_newest_and_pages_back(rig: Rig, wire: Wire) -> None:
     await write(rig, [message.user(str(number), number) for number in range(1, 301)])
     payload = await history(wire)
-    assert [one["timestamp"] for one in payload["messages"]] == list(range(101, 301))
+    assert [message["timestamp"] for message in payload["messages"]] == list(range(101, 301))
     assert (payload["totalMessages"], payload["hasMore"], payload["nextOffset"]) == (300, True, 200)
     older = await history(wire, offset=200)
-    assert [one["timestamp"] for one in older["messages"]] == list(range(1, 101))
+    assert [message["timestamp"] for message in older["messages"]] == list(range(1, 101))
     assert not older["hasMore"]
     assert "nextOffset" not in older
     assert (await history(wire, offset=300))["messages"] == []
@@ -97,14 +97,14 @@ async def test_a_limit_out_of_range_is_refused(wire: Wire, limit: object) -> Non
 async def test_history_is_capped_at_the_bytes_that_a_client_takes(rig: Rig, wire: Wire) -> None:
     await write(rig, [message.user("x" * 1000, number) for number in range(1, 11)])
     payload = await history(wire, maxBytes=3500)
-    assert [one["timestamp"] for one in payload["messages"]] == [9, 10]
+    assert [message["timestamp"] for message in payload["messages"]] == [9, 10]
     assert payload["nextOffset"] == 2
 
 
 async def test_history_is_capped_at_six_megabytes(rig: Rig, wire: Wire) -> None:
     await write(rig, [message.user("x" * 1_000_000, number) for number in range(1, 11)])
     payload = await history(wire)
-    assert [one["timestamp"] for one in payload["messages"]] == list(range(5, 11))
+    assert [message["timestamp"] for message in payload["messages"]] == list(range(5, 11))
     assert payload["nextOffset"] == 6
 
 
@@ -153,7 +153,7 @@ async def test_an_answer_that_ends_while_history_is_read_is_in_it(
 
     monkeypatch.setattr(rig.store, "read", end_after_reading)
     payload = await history(wire)
-    assert [one["role"] for one in payload["messages"]] == ["user", "assistant"]
+    assert [message["role"] for message in payload["messages"]] == ["user", "assistant"]
     assert payload["activeRuns"] == []
     assert times == 2
     assert times < methods._MAX_READS
@@ -185,8 +185,8 @@ async def test_sessions_are_listed_by_their_latest_use(rig: Rig, wire: Wire) -> 
     (row,) = listing["sessions"]
     assert (row["key"], row["kind"], row["isMain"]) == ("agent:main:main", "direct", True)
     assert (row["derivedTitle"], row["lastMessagePreview"]) == ("first words here", "last words")
-    found = await wire.call("sessions.list", {"search": "TELEGRAM", "includeGlobal": True})
-    assert [row["kind"] for row in found["sessions"]] == ["group"]
+    payload = await wire.call("sessions.list", {"search": "TELEGRAM", "includeGlobal": True})
+    assert [row["kind"] for row in payload["sessions"]] == ["group"]
     assert (await wire.call("sessions.list", {"agentId": "work"}))["sessions"] == []
 
 
@@ -366,7 +366,7 @@ async def test_an_agent_shows_its_identity(tmp_path: Path) -> None:
     config = {"agents": {"list": [{"id": "a", "name": "A", "identity": identity}, {"id": "b"}]}}
     async with running_gateway(tmp_path, config=config) as rig, connected(rig.url) as wire:
         agents = (await wire.call("agents.list"))["agents"]
-        assert [one.get("identity") for one in agents] == [identity, None]
+        assert [agent.get("identity") for agent in agents] == [identity, None]
         mine = await wire.call("agent.identity.get", {"agentId": "a"})
         assert (mine["name"], mine["avatar"], mine["theme"]) == ("Wren", "🐦", "brisk")
         assert (await wire.call("agent.identity.get", {"agentId": "b"}))["avatar"] == "A"

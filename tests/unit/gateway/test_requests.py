@@ -39,8 +39,8 @@ async def test_what_is_nested_too_deep_is_answered(wire: Wire, depth: int, *, cl
     await wire.socket.send(text)
     await wire.send(request("agents.list", id="after"))
     await wire.response("after")
-    refused = [one for one in wire.frames if one["type"] == "res" and not one["ok"]]
-    assert [one["error"]["message"] for one in refused] == [
+    refused = [frame for frame in wire.frames if frame["type"] == "res" and not frame["ok"]]
+    assert [row["error"]["message"] for row in refused] == [
         "invalid request frame: must NOT be nested this deep"
     ]
 

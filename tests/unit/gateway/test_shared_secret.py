@@ -75,12 +75,12 @@ def test_a_site_of_ipv6_addresses_has_one_count() -> None:
 
 def test_a_remote_address_is_locked_out_and_this_machine_never() -> None:
     failures = Failures()
-    here, there = ClientPeer("127.0.0.1", local=True), ClientPeer("192.0.2.1", local=False)
+    client_peer, there = ClientPeer("127.0.0.1", local=True), ClientPeer("192.0.2.1", local=False)
     for number in range(LOCKED_AFTER):
         assert failures.locked(there, number) == 0.0
         failures.delay(there, number)
-        failures.delay(here, number)
-    assert failures.locked(here, 9.0) == 0.0
+        failures.delay(client_peer, number)
+    assert failures.locked(client_peer, 9.0) == 0.0
     assert failures.locked(there, 9.0) == 300.0
     assert failures.locked(there, 310.0) == 0.0
 

@@ -50,10 +50,10 @@ async def test_reading_the_log_is_bounded(wire: Wire, params: dict[str, Any], pr
 
 
 async def test_waking_now_starts_a_run(rig: Rig, wire: Wire) -> None:
-    told = await wire.call("wake", {"mode": "now", "text": "the door rang", "more": 1})
-    assert told["ok"]
+    payload = await wire.call("wake", {"mode": "now", "text": "the door rang", "more": 1})
+    assert payload["ok"]
     (request,) = rig.dispatcher.submitted
-    assert (request.key, request.text, request.run_id) == (MAIN, "the door rang", told["runId"])
+    assert (request.key, request.text, request.run_id) == (MAIN, "the door rang", payload["runId"])
 
 
 async def test_a_run_that_waking_starts_has_the_scopes_of_the_client(rig: Rig) -> None:
@@ -91,10 +91,15 @@ async def test_what_waits_stays_while_a_run_is_on(rig: Rig, wire: Wire) -> None:
 
 async def test_a_client_tells_others_of_itself(rig: Rig, wire: Wire) -> None:
     async with connected(rig.url) as other:
-        said = {"text": "Node: laptop", "reason": "periodic", "lastInputSeconds": 7, "tags": ["a"]}
-        await wire.call("system-event", {**said, "ip": "203.0.113.9"})
+        payload = {
+            "text": "Node: laptop",
+            "reason": "periodic",
+            "lastInputSeconds": 7,
+            "tags": ["a"],
+        }
+        await wire.call("system-event", {**payload, "ip": "203.0.113.9"})
         entries = await other.call("system-presence")
-    (entry,) = (one for one in entries if one["text"] == "Node: laptop")
+    (entry,) = (entry for entry in entries if entry["text"] == "Node: laptop")
     assert (entry["reason"], entry["lastInputSeconds"], entry["tags"]) == ("periodic", 7, ["a"])
     assert entry["ip"] == "127.0.0.1"
     assert (await wire.call("status"))["queuedSystemEvents"] == []

@@ -47,7 +47,7 @@ def put(root: Path, path: str, data: bytes = b"new", rules: FileRules | None = N
 
 
 def names(root: Path) -> set[str]:
-    return {str(one.relative_to(root)) for one in root.rglob("*")}
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
 def test_a_file_is_made_with_its_directories(root: Path) -> None:

@@ -60,7 +60,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 async def test_what_comes_before_the_answer_is_passed_over(http: HttpClient) -> None:
     server = Server(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n" + OK, OK)
     answers = await ask(http, server, 2)
-    assert [(one.status_code, one.text) for one in answers] == [(200, "ok")] * 2
+    assert [(answer.status_code, answer.text) for answer in answers] == [(200, "ok")] * 2
     assert server.connections == 1
 
 
@@ -116,7 +116,7 @@ async def test_an_answer_that_has_no_body_has_none(
 ) -> None:
     server = Server(answer, answer)
     answers = await ask(http, server, 2, method)
-    assert [one.content for one in answers] == [b"", b""]
+    assert [answer.content for answer in answers] == [b"", b""]
     assert server.connections == 1
 
 
@@ -124,7 +124,7 @@ async def test_trailers_end_a_body_in_chunks(http: HttpClient) -> None:
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     server = Server(head + b"2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n", OK)
     answers = await ask(http, server, 2)
-    assert [one.text for one in answers] == ["ok", "ok"]
+    assert [answer.text for answer in answers] == ["ok", "ok"]
     assert server.connections == 1
 
 
@@ -159,8 +159,8 @@ async def test_what_follows_an_answer_unasked_answers_no_later_request(
 ) -> None:
     server = Server(OK + extra, OK)
     answers = await ask(http, server, 2)
-    assert [one.text for one in answers] == ["ok", "ok"]
-    assert [name for one in answers for name in one.headers] == ["content-length"] * 2
+    assert [answer.text for answer in answers] == ["ok", "ok"]
+    assert [name for answer in answers for name in answer.headers] == ["content-length"] * 2
 
 
 @pytest.mark.parametrize("length", ["3", "30"])

@@ -69,11 +69,11 @@ def test_a_line_of_the_file_is_one_json_object_with_its_traceback() -> None:
     one = logging.LogRecord("a.b", logging.ERROR, "", 0, "it\nbroke", (), raised)
     line = Lines(Redactor()).format(one)
     assert "\n" not in line
-    told = json.loads(line)
-    assert told.keys() == {"time", "level", "logger", "message", "error"}
-    assert (told["level"], told["logger"], told["message"]) == ("error", "a.b", "it\nbroke")
-    assert told["time"].endswith("Z")
-    assert told["error"] == f"ValueError: bearer {REDACTED}"
+    report = json.loads(line)
+    assert report.keys() == {"time", "level", "logger", "message", "error"}
+    assert (report["level"], report["logger"], report["message"]) == ("error", "a.b", "it\nbroke")
+    assert report["time"].endswith("Z")
+    assert report["error"] == f"ValueError: bearer {REDACTED}"
 
 
 @pytest.mark.abuse(31)

@@ -80,22 +80,24 @@ async def until(happened: Callable[[], object]) -> None:
 
 async def test_it_returns_what_was_printed_and_how_it_ended(tmp_path: Path) -> None:
     async with nothing_stays(tmp_path):
-        done = await run(script(tmp_path, "echo out; echo some words >&2; exit 3"), seconds=60)
-        assert done == Finished(3, b"out\n", "some words\n")
-        done = await run(script(tmp_path, "cat"), seconds=60)
-        assert done.out == b"", "there is nothing to read"
-        done = await run(script(tmp_path, "cat"), seconds=60, stdin=b"to read")
-        assert done.out == b"to read"
-        done = await run(script(tmp_path, "exec <&-; kill $$"), seconds=60, stdin=bytes(1_000_000))
-        assert done.code == -signal.SIGTERM
+        completed = await run(script(tmp_path, "echo out; echo some words >&2; exit 3"), seconds=60)
+        assert completed == Finished(3, b"out\n", "some words\n")
+        completed = await run(script(tmp_path, "cat"), seconds=60)
+        assert completed.out == b"", "there is nothing to read"
+        completed = await run(script(tmp_path, "cat"), seconds=60, stdin=b"to read")
+        assert completed.out == b"to read"
+        completed = await run(
+            script(tmp_path, "exec <&-; kill $$"), seconds=60, stdin=bytes(1_000_000)
+        )
+        assert completed.code == -signal.SIGTERM
 
 
 async def test_it_gets_the_listed_variables_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    done = await run(script(tmp_path, "env"), seconds=60)
-    names = {line.partition(b"=")[0] for line in done.out.splitlines()}
+    completed = await run(script(tmp_path, "env"), seconds=60)
+    names = {line.partition(b"=")[0] for line in completed.out.splitlines()}
     assert names <= {b"PATH", MARK.encode(), b"PWD", b"OLDPWD", b"SHLVL", b"_"}
     chosen = {"PATH": "/bin", "XPATH": "1", "LC_ALL": "C", "KEY": "2"}
     assert allowed(chosen, re.compile(r"PATH|LC_\w+")) == {"PATH": "/bin", "LC_ALL": "C"}
@@ -129,8 +131,8 @@ async def test_a_grandchild_that_is_left_behind_is_ended_and_not_waited_for(
 ) -> None:
     async with nothing_stays(tmp_path):
         with anyio.fail_after(60):
-            done = await run(script(tmp_path, STAYS + "echo done"), seconds=600)
-        assert done.out == b"done\n"
+            completed = await run(script(tmp_path, STAYS + "echo done"), seconds=600)
+        assert completed.out == b"done\n"
 
 
 async def test_a_flood_is_stopped_and_of_errors_the_end_is_kept(tmp_path: Path) -> None:
@@ -138,10 +140,10 @@ async def test_a_flood_is_stopped_and_of_errors_the_end_is_kept(tmp_path: Path) 
         with anyio.fail_after(60), pytest.raises(FloodError, match="more than 1000 bytes"):
             await run(script(tmp_path, "yes"), seconds=600, max_bytes=1000)
         flood = "yes | head -c 10000000 >&2; echo the end >&2; echo out"
-        done = await run(script(tmp_path, flood), seconds=600)
-    assert done.out == b"out\n"
-    assert done.err.endswith("the end\n")
-    assert len(done.err) == process.TAIL_BYTES
+        completed = await run(script(tmp_path, flood), seconds=600)
+    assert completed.out == b"out\n"
+    assert completed.err.endswith("the end\n")
+    assert len(completed.err) == process.TAIL_BYTES
 
 
 async def test_a_flood_of_errors_ends_the_group(
@@ -247,11 +249,11 @@ async def test_a_blocking_caller_in_an_event_loop_gets_it_too(tmp_path: Path) ->
 async def test_limits_hold_for_each_process_and_no_core_is_dumped(tmp_path: Path) -> None:
     text = "ulimit -v; ulimit -f; ulimit -c; yes > big"
     limited = script(tmp_path, text, memory_bytes=1 << 30, file_bytes=1 << 20)
-    done = await run(limited, seconds=60)
-    assert done.out == b"1048576\n2048\n0\n"
+    completed = await run(limited, seconds=60)
+    assert completed.out == b"1048576\n2048\n0\n"
     assert (tmp_path / "big").stat().st_size == 1 << 20
-    done = await run(script(tmp_path, "ulimit -c"), seconds=60)
-    assert done.out == b"0\n"
+    completed = await run(script(tmp_path, "ulimit -c"), seconds=60)
+    assert completed.out == b"0\n"
 
 
 async def test_a_worker_ends_with_its_input_or_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -300,8 +302,8 @@ def test_a_child_gets_no_descriptor_that_is_not_named(*, uvloop: bool) -> None:
     async def main() -> set[int]:
         environ = {"PATH": os.environ["PATH"]}
         program = Program(["sh", "-c", "echo /proc/self/fd/*"], environ, descriptors=[named])
-        done = await run(program, seconds=60)
-        return {int(path.rpartition("/")[2]) for path in done.out.decode().split()}
+        completed = await run(program, seconds=60)
+        return {int(path.rpartition("/")[2]) for path in completed.out.decode().split()}
 
     try:
         with ThreadPoolExecutor(1) as thread:
@@ -353,8 +355,8 @@ async def test_the_end_is_noted_without_a_descriptor_of_the_process(
 async def test_large_input_and_output_pass_while_nobody_reads_yet(tmp_path: Path) -> None:
     data = os.urandom(3_000_000)
     async with nothing_stays(tmp_path):
-        done = await run(script(tmp_path, "cat"), seconds=60, stdin=data, max_bytes=4_000_000)
-    assert done.out == data
+        completed = await run(script(tmp_path, "cat"), seconds=60, stdin=data, max_bytes=4_000_000)
+    assert completed.out == data
 
 
 async def test_a_pipe_that_is_closed_wakes_who_waits_for_it(tmp_path: Path) -> None:

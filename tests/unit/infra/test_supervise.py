@@ -228,8 +228,8 @@ def test_a_call_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
         "        await in_daemon_thread(threading.Event().wait, 'test')\n"
         "anyio.run(main)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
-    assert done.returncode == 0
+    completed = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert completed.returncode == 0
 
 
 def test_the_last_limit_of_the_exit_watchdog_counts() -> None:

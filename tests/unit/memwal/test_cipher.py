@@ -22,9 +22,9 @@ def test_only_the_same_key_account_and_namespace_decrypt_a_memory() -> None:
 def test_a_changed_or_foreign_blob_is_no_memory() -> None:
     cipher = Cipher(SEED, ACCOUNT)
     data = cipher.encrypt(MEMORY, "default")
-    for place in (0, len(MAGIC), len(MAGIC) + 12, len(data) - 1):
+    for position in (0, len(MAGIC), len(MAGIC) + 12, len(data) - 1):
         changed = bytearray(data)
-        changed[place] ^= 1
+        changed[position] ^= 1
         assert cipher.decrypt(bytes(changed), "default") is None
     for other in (b"", MAGIC, data[: len(MAGIC) + 12], data[:-1], b"SKRB1\n" + bytes(64)):
         assert cipher.decrypt(other, "default") is None

@@ -17,6 +17,6 @@ from skerry_memwal import cli
 def test_each_command_takes_json_and_an_agent(line: str) -> None:
     parser = ArgumentParser()
     cli.add(parser)
-    given = parser.parse_args([*line.split(), "--json", "--agent", "work"])
-    assert (given.json, given.agent) == (True, "work")
+    namespace = parser.parse_args([*line.split(), "--json", "--agent", "work"])
+    assert (namespace.json, namespace.agent) == (True, "work")
     assert not parser.parse_args(line.split()).json

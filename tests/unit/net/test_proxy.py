@@ -65,8 +65,8 @@ async def test_a_request_is_passed_on_with_the_headers_of_its_server() -> None:
 
 
 async def test_a_tunnel_carries_bytes_both_ways() -> None:
-    async def echo(stream: anyio.abc.ByteStream, asked: Asked) -> None:
-        await stream.send(b"<" + asked.path.encode() + b">")
+    async def echo(stream: anyio.abc.ByteStream, request: Asked) -> None:
+        await stream.send(b"<" + request.path.encode() + b">")
         await stream.aclose()
 
     async with lab(a_example=PUBLIC) as world, proxied(world) as port:
@@ -130,7 +130,7 @@ async def test_a_second_request_behind_the_first_reaches_nobody() -> None:
         await world.serve(PUBLIC, 80, reply(connection="close"))
         world.close_after = True
         await ask(port, first + second)
-    assert [asked.path for asked in world.asked] == ["/1"]
+    assert [request.path for request in world.asked] == ["/1"]
 
 
 async def test_a_silent_connection_ends() -> None:

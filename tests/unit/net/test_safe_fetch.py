@@ -25,11 +25,11 @@ async def test_a_page_is_fetched_from_the_address_that_was_checked() -> None:
     async with lab(a_example=[[PUBLIC], ["10.0.0.1"]]) as world:
         await world.serve(PUBLIC, 8080, reply(b"hello", content_type="text/plain"))
         await world.serve("10.0.0.1", 8080, reply())
-        found = await fetch(world, "http://A.example:8080/x")
-    assert (found.outcome, found.rule, found.status) == (Outcome.ALLOW, "public", 200)
-    assert (found.body, found.truncated) == (b"hello", False)
-    assert found.final_url == "http://a.example:8080/x"
-    assert found.headers["content-type"] == "text/plain"
+        fetched = await fetch(world, "http://A.example:8080/x")
+    assert (fetched.outcome, fetched.rule, fetched.status) == (Outcome.ALLOW, "public", 200)
+    assert (fetched.body, fetched.truncated) == (b"hello", False)
+    assert fetched.final_url == "http://a.example:8080/x"
+    assert fetched.headers["content-type"] == "text/plain"
     assert (world.connections, world.resolved) == ([(PUBLIC, 8080)], ["a.example"])
     assert world.asked[0].headers["host"] == "a.example:8080"
 
@@ -56,7 +56,7 @@ async def test_a_request_names_the_length_of_its_body_and_a_post_always() -> Non
         async with world.client() as client:
             for method, body in (("GET", b""), ("POST", b""), ("POST", b"two"), ("DELETE", b"")):
                 await client.fetch(FetchRequest("http://a.example/", method, body=body))
-    lengths = [asked.headers.get("content-length") for asked in world.asked]
+    lengths = [request.headers.get("content-length") for request in world.asked]
     assert lengths == [None, "0", "3", None]
 
 
@@ -85,8 +85,8 @@ async def test_what_is_refused_connects_to_nothing(url: str, rule: str) -> None:
     async with lab(a_example=PUBLIC, **names) as world:  # type: ignore[arg-type] # as lab takes it
         for address in ("127.0.0.1", "10.0.0.1", PUBLIC):
             await world.serve(address, 80, reply())
-        found = await fetch(world, url)
-    assert (found.outcome, found.rule) == (Outcome.BLOCK, rule)
+        fetched = await fetch(world, url)
+    assert (fetched.outcome, fetched.rule) == (Outcome.BLOCK, rule)
     assert world.connections == []
     assert set(world.resolved) <= {"inner.example", "mixed.example", "nowhere.example"} | {
         "slow.example"
@@ -94,8 +94,8 @@ async def test_what_is_refused_connects_to_nothing(url: str, rule: str) -> None:
 
 
 async def test_a_name_that_changes_is_checked_at_each_new_connection() -> None:
-    async def once(stream: anyio.abc.ByteStream, asked: Asked) -> None:
-        await reply(connection="close")(stream, asked)
+    async def once(stream: anyio.abc.ByteStream, request: Asked) -> None:
+        await reply(connection="close")(stream, request)
 
     async with lab(a_example=[[PUBLIC], ["10.0.0.1"]]) as world:
         await world.serve(PUBLIC, 80, once)
@@ -125,8 +125,8 @@ async def test_another_origin_gets_neither_secrets_nor_the_body(status: int) -> 
         await world.serve(OTHER, 80, redirect("http://a.example/back", 307))
         async with world.client() as client:
             request = FetchRequest("http://a.example/", "POST", SECRETS, b"secret")
-            found = await client.fetch(request)
-    assert found.rule == "redirect-loop"
+            fetched = await client.fetch(request)
+    assert fetched.rule == "redirect-loop"
     first, second, third = world.asked
     assert (first.body, first.headers["authorization"]) == (b"secret", "Bearer s")
     for asked in (second, third):
@@ -135,15 +135,15 @@ async def test_another_origin_gets_neither_secrets_nor_the_body(status: int) -> 
 
 
 async def test_the_same_origin_gets_a_repeated_request_whole() -> None:
-    async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
-        kind = redirect("/b", 308) if asked.path == "/a" else reply()
-        await kind(stream, asked)
+    async def answer(stream: anyio.abc.ByteStream, request: Asked) -> None:
+        kind = redirect("/b", 308) if request.path == "/a" else reply()
+        await kind(stream, request)
 
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, answer)
         async with world.client() as client:
             await client.fetch(FetchRequest("http://a.example/a", "POST", SECRETS, b"body"))
-    assert [(asked.method, asked.body) for asked in world.asked] == [("POST", b"body")] * 2
+    assert [(request.method, request.body) for request in world.asked] == [("POST", b"body")] * 2
     assert world.asked[1].headers["cookie"] == "s=1"
 
 
@@ -166,16 +166,16 @@ async def test_a_redirect_is_checked_before_it_is_followed(location: str, rule: 
         await world.serve(PUBLIC, 80, redirect(location))
         for address in ("127.0.0.1", "10.0.0.1"):
             await world.serve(address, 80, reply())
-        found = await fetch(world, "http://a.example/")
-    assert (found.outcome, found.rule, found.status) == (Outcome.BLOCK, rule, 302)
+        fetched = await fetch(world, "http://a.example/")
+    assert (fetched.outcome, fetched.rule, fetched.status) == (Outcome.BLOCK, rule, 302)
     assert world.connections == [(PUBLIC, 80)]
 
 
 async def test_three_redirects_are_followed_and_not_a_fourth() -> None:
-    async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
-        number = int(asked.path[1:])
+    async def answer(stream: anyio.abc.ByteStream, request: Asked) -> None:
+        number = int(request.path[1:])
         kind = redirect(f"/{number - 1}") if number else reply()
-        await kind(stream, asked)
+        await kind(stream, request)
 
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, answer)
@@ -198,14 +198,14 @@ async def test_tls_is_for_the_name_and_a_redirect_to_plain_http_is_refused(
     async with lab(a_example=PUBLIC, b_example=PUBLIC) as world:
         await world.serve(PUBLIC, 443, redirect("http://b.example/"), tls)
         await world.serve(PUBLIC, 80, reply())
-        found = await fetch(world, "https://a.example/")
+        fetched = await fetch(world, "https://a.example/")
         other = await fetch(world, "https://b.example/")
         bare = await fetch(world, f"https://{PUBLIC}/")
-    assert (found.outcome, found.rule) == (Outcome.BLOCK, "redirect-downgrade")
+    assert (fetched.outcome, fetched.rule) == (Outcome.BLOCK, "redirect-downgrade")
     assert (other.outcome, other.rule) == (Outcome.ABORT, "tls")
     assert (bare.outcome, bare.rule) == (Outcome.ABORT, "tls")
     assert world.sni[:2] == ["a.example", "b.example"]
-    assert [asked.port for asked in world.asked] == [443]
+    assert [request.port for request in world.asked] == [443]
 
 
 async def test_no_cookie_of_a_fetch_is_sent_with_the_next() -> None:
@@ -214,7 +214,7 @@ async def test_no_cookie_of_a_fetch_is_sent_with_the_next() -> None:
         async with world.client() as client:
             await client.fetch(FetchRequest("http://a.example/"))
             await client.fetch(FetchRequest("http://a.example/"))
-    assert all("cookie" not in asked.headers for asked in world.asked)
+    assert all("cookie" not in request.headers for request in world.asked)
 
 
 @pytest.mark.abuse(98)
@@ -238,11 +238,11 @@ async def test_a_body_over_the_limit_ends_the_fetch_with_its_beginning() -> None
 
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, endless)
-        found = await fetch(world, "http://a.example/")
+        fetched = await fetch(world, "http://a.example/")
         async with world.client() as client:
             short = await client.fetch(FetchRequest("http://a.example/", max_bytes=10))
             more = await client.fetch(FetchRequest("http://a.example/", max_bytes=10**9))
-    for ended, length in ((found, MAX_BYTES), (short, 10), (more, MAX_BYTES)):
+    for ended, length in ((fetched, MAX_BYTES), (short, 10), (more, MAX_BYTES)):
         assert (ended.outcome, ended.rule, ended.truncated) == (Outcome.ABORT, "body-limit", True)
         assert len(ended.body) == length
 
@@ -251,8 +251,12 @@ async def test_a_body_of_exactly_the_limit_is_whole() -> None:
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply(b"0123456789"))
         async with world.client() as client:
-            found = await client.fetch(FetchRequest("http://a.example/", max_bytes=10))
-    assert (found.outcome, found.body, found.truncated) == (Outcome.ALLOW, b"0123456789", False)
+            fetched = await client.fetch(FetchRequest("http://a.example/", max_bytes=10))
+    assert (fetched.outcome, fetched.body, fetched.truncated) == (
+        Outcome.ALLOW,
+        b"0123456789",
+        False,
+    )
 
 
 RAW = zlib.compressobj(wbits=-15)
@@ -280,8 +284,8 @@ async def test_few_bytes_do_not_become_many() -> None:
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply(bomb, content_encoding="gzip"))
         async with world.client() as client:
-            found = await client.fetch(FetchRequest("http://a.example/", max_bytes=1_000_000))
-    assert (found.rule, found.truncated, len(found.body)) == ("body-limit", True, 1_000_000)
+            fetched = await client.fetch(FetchRequest("http://a.example/", max_bytes=1_000_000))
+    assert (fetched.rule, fetched.truncated, len(fetched.body)) == ("body-limit", True, 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -296,8 +300,8 @@ async def test_few_bytes_do_not_become_many() -> None:
 async def test_a_body_that_cannot_be_decoded_ends_the_fetch(encoding: str, body: bytes) -> None:
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply(body, content_encoding=encoding))
-        found = await fetch(world, "http://a.example/")
-    assert (found.outcome, found.rule) == (Outcome.ABORT, "encoding")
+        fetched = await fetch(world, "http://a.example/")
+    assert (fetched.outcome, fetched.rule) == (Outcome.ABORT, "encoding")
 
 
 @pytest.mark.requirement("ssrf-timeout-30s")
@@ -311,8 +315,8 @@ async def test_one_deadline_ends_a_server_that_answers_slowly() -> None:
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, drip)
         async with world.client() as client:
-            found = await client.fetch(FetchRequest("http://a.example/", seconds=0.5))
-    assert (found.outcome, found.rule) == (Outcome.ABORT, "timeout")
+            fetched = await client.fetch(FetchRequest("http://a.example/", seconds=0.5))
+    assert (fetched.outcome, fetched.rule) == (Outcome.ABORT, "timeout")
     assert SECONDS == 30
 
 
@@ -330,8 +334,8 @@ async def test_what_no_request_can_have_is_not_sent(method: str, headers: dict[s
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply())
         async with world.client() as client:
-            found = await client.fetch(FetchRequest("http://a.example/", method, headers))
-    assert (found.rule, world.connections) == ("request", [])
+            fetched = await client.fetch(FetchRequest("http://a.example/", method, headers))
+    assert (fetched.rule, world.connections) == ("request", [])
 
 
 async def test_headers_about_the_connection_are_the_clients_own() -> None:
@@ -353,8 +357,8 @@ async def test_a_broken_answer_ends_the_fetch(answer: object, rule: str) -> None
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, answer)  # type: ignore[arg-type] # one of `reply`
         async with world.client() as client:
-            found = await client.fetch(FetchRequest("http://a.example/", seconds=1.0))
-    assert (found.outcome, found.rule) == (Outcome.ABORT, rule)
+            fetched = await client.fetch(FetchRequest("http://a.example/", seconds=1.0))
+    assert (fetched.outcome, fetched.rule) == (Outcome.ABORT, rule)
 
 
 async def test_the_owner_opens_a_local_host_on_its_port_alone() -> None:
@@ -369,5 +373,5 @@ async def test_the_owner_opens_a_local_host_on_its_port_alone() -> None:
 
 async def test_where_nobody_listens_is_the_end_of_the_fetch() -> None:
     async with lab(a_example=PUBLIC) as world:
-        found = await fetch(world, "http://a.example/")
-    assert (found.outcome, found.rule) == (Outcome.ABORT, "connect")
+        fetched = await fetch(world, "http://a.example/")
+    assert (fetched.outcome, fetched.rule) == (Outcome.ABORT, "connect")

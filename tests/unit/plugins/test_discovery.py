@@ -52,11 +52,13 @@ async def loaded(config: Config) -> Plugins:
 
 def test_an_installed_plugin_is_found_and_not_imported(site: Path, tmp_path: Path) -> None:
     config = configured(tmp_path)
-    (found,) = [one for one in candidates(config, installed=True) if one.id == "tea"]
+    (found,) = [
+        candidate for candidate in candidates(config, installed=True) if candidate.id == "tea"
+    ]
     assert (found.path, found.origin) == (site / "tea_house.py", "the installed package tea_house")
-    (report,) = [one for one in inspect(config) if one.id == "tea"]
+    (report,) = [report for report in inspect(config) if report.id == "tea"]
     assert report.reason == "It is installed; plugins.entries.tea.enabled switches it on."
-    assert "tea" not in {one.id for one in candidates(config, installed=False)}
+    assert "tea" not in {candidate.id for candidate in candidates(config, installed=False)}
     assert "tea_house" not in sys.modules
 
 
@@ -96,7 +98,7 @@ async def test_the_loser_of_two_with_one_id_is_told_which_comes_first(
     assert (
         second.reason == "the installed package tea_house has the id tea too and is used instead."
     )
-    found = inspect(configured(tmp_path, load={"paths": ["tea.py"]}))
-    reasons = [one.reason for one in found if one.id == "tea"]
-    told = f"{file} of plugins.load.paths has the id tea too and is used instead."
-    assert reasons == ["", told, told]
+    reports = inspect(configured(tmp_path, load={"paths": ["tea.py"]}))
+    reasons = [report.reason for report in reports if report.id == "tea"]
+    text = f"{file} of plugins.load.paths has the id tea too and is used instead."
+    assert reasons == ["", text, text]

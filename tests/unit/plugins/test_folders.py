@@ -52,22 +52,22 @@ def config(home: Path, entries: Mapping[str, Any], **internal: Any) -> Config:
 async def loaded(config: Config) -> AsyncGenerator[tuple[Hooks, dict[str, HookReport]]]:
     async with Hooks(FakeClock()) as hooks:
         reports = await load_hooks(config, hooks, {}, FakeClock(), FileRecords())
-        yield hooks, {one.name: one for one in reports}
+        yield hooks, {report.name: report for report in reports}
 
 
 def by_name(config: Config) -> dict[str, HookReport]:
-    return {one.report.name: one.report for one in find_hooks(config, {}, FileRecords())}
+    return {hook.report.name: hook.report for hook in find_hooks(config, {}, FileRecords())}
 
 
 def test_our_own_are_there_and_only_the_checklist_is_on(tmp_path: Path) -> None:
     found = by_name(config(tmp_path, {}))
-    assert {name: one.status for name, one in found.items()} == {
+    assert {name: report.status for name, report in found.items()} == {
         "boot-md": HookStatus.ENABLED,
         "command-logger": HookStatus.DISABLED,
         "session-memory": HookStatus.DISABLED,
     }
     off = by_name(config(tmp_path, {"command-logger": {}}, enabled=False))
-    assert {one.status for one in off.values()} == {HookStatus.DISABLED}
+    assert {report.status for report in off.values()} == {HookStatus.DISABLED}
 
 
 def test_the_later_place_counts(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def handle(event: HookEvent) -> BootstrapChange:
     async with loaded(config(tmp_path, {"add": {}})) as (hooks, _):
         files = (BootstrapFile(name="SOUL.md", text="soul"),)
         draft = await hooks.agent_bootstrap.run(BootstrapDraft(context=CONTEXT, files=files))
-    assert [one.name for one in draft.files] == ["SOUL.md", "X.md"]
+    assert [file.name for file in draft.files] == ["SOUL.md", "X.md"]
     assert draft.files[1].text == str(tmp_path / "workspace")
 
 
@@ -130,7 +130,7 @@ async def test_one_that_fails_harms_nobody(tmp_path: Path) -> None:
         assert "no function `handle(event)`" in reports["a-broken"].reason
         assert "ZeroDivisionError" in reports["b-raising"].reason
         await hooks.command.run(NEW)
-        counted = {one.plugin: one.failures for one in hooks.report()}
+        counted = {report.plugin: report.failures for report in hooks.report()}
     assert counted == {"hook c-late": 1, "hook d-fine": 0}
     assert (tmp_path / "seen").exists()
 
@@ -165,8 +165,8 @@ async def test_what_others_could_write_or_lies_elsewhere_is_refused(tmp_path: Pa
 def test_one_that_lacks_something_says_what(tmp_path: Path) -> None:
     more = ', "requires": {"env": ["UNSET_HERE"]}'
     put(tmp_path / "hooks" / "greet", more=more)
-    found = by_name(config(tmp_path, {"greet": {}}))["greet"]
-    assert (found.status, found.reason) == (
+    greet = by_name(config(tmp_path, {"greet": {}}))["greet"]
+    assert (greet.status, greet.reason) == (
         HookStatus.MISSING,
         "It needs the variable UNSET_HERE.",
     )
@@ -189,13 +189,13 @@ def spoken(text: str, by: Origin) -> UserMessage:
 
 
 def reset(key: str, by: Origin = Origin.OWNER) -> BeforeReset:
-    said = [spoken("Where is the blue boat?", by)]
+    messages = [spoken("Where is the blue boat?", by)]
     answer = AssistantMessage((TextBlock("In the shed."),), "", "", "", Usage(), "stop", 0)
     return BeforeReset(
         agent_id=MAIN,
         session_key=key,
         session_id=SessionId("s"),
-        messages=(*[spoken("old", by)] * 20, *said, answer),
+        messages=(*[spoken("old", by)] * 20, *messages, answer),
         reason="new",
     )
 
@@ -247,8 +247,12 @@ def test_a_copy_of_what_a_tainted_run_wrote_is_no_hook_until_its_owner_pins_or_r
     records = FileRecords([FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))])
 
     def status(entry: dict[str, Any]) -> HookStatus:
-        found = find_hooks(config(tmp_path, {"greet": entry}), {}, records)
-        return next(one.report.status for one in found if one.report.name == "greet")
+        found_hooks = find_hooks(config(tmp_path, {"greet": entry}), {}, records)
+        return next(
+            found_hook.report.status
+            for found_hook in found_hooks
+            if found_hook.report.name == "greet"
+        )
 
     assert status({"enabled": True}) is HookStatus.FAILED
     assert status({"enabled": False}) is HookStatus.DISABLED
@@ -271,9 +275,9 @@ def test_a_head_that_others_may_write_or_that_is_a_copy_of_theirs_is_refused(
     assert by_name(where)["greet"].status is HookStatus.ENABLED, "the control"
     sha = hashlib.sha256(data).digest()
     copy = FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))
-    found = {one.report.name: one.report for one in find_hooks(where, {}, FileRecords([copy]))}
+    found = {hook.report.name: hook.report for hook in find_hooks(where, {}, FileRecords([copy]))}
     assert found["greet"].status is HookStatus.FAILED
-    (doubted,) = (one for one in found["greet"].files if one.doubt)
+    (doubted,) = (file for file in found["greet"].files if file.doubt)
     assert (doubted.name, doubted.writer, doubted.origins) == ("HOOK.md", "main", ("web",))
     head.chmod(0o666)
     assert "Other users may write" in by_name(where)["greet"].reason

@@ -38,11 +38,14 @@ def config(home: Path) -> Config:
 
 
 def test_a_file_of_another_gateway_is_understood() -> None:
-    found = declared(OTHERS, "folder")
-    assert (found.name, found.description) == ("session-notes", "Save it when /new comes")
-    assert found.homepage == "https://example.org/hooks"
-    assert found.about.events == ("command:new",)
-    assert (found.about.export, found.about.emoji) == ("handle", "💾")
+    declared_hook = declared(OTHERS, "folder")
+    assert (declared_hook.name, declared_hook.description) == (
+        "session-notes",
+        "Save it when /new comes",
+    )
+    assert declared_hook.homepage == "https://example.org/hooks"
+    assert declared_hook.about.events == ("command:new",)
+    assert (declared_hook.about.export, declared_hook.about.emoji) == ("handle", "💾")
 
 
 def test_without_a_name_it_is_called_as_its_folder() -> None:
@@ -69,10 +72,10 @@ def test_what_cannot_be_understood_says_why(text: str, why: str) -> None:
 @given(st.text())
 def test_any_text_is_understood_or_refused(text: str) -> None:
     try:
-        found = declared(f"---\n{text}\n---\n", "x")
+        declared_hook = declared(f"---\n{text}\n---\n", "x")
     except PluginError:
         return
-    assert set(found.about.events) <= EVENTS.keys()
+    assert set(declared_hook.about.events) <= EVENTS.keys()
 
 
 def test_every_event_has_a_point() -> None:

@@ -206,11 +206,11 @@ def test_of_the_claimants_of_a_slot_config_then_workspace_then_global_then_bundl
     for number in range(4):
         config, _ = check({"plugins": section}, state_dir=tmp_path, path=tmp_path / "skerry.json")
         found = candidates(config, installed=True)
-        claimants = [one for one in found if one.id == "memory-memwal"]
+        claimants = [candidate for candidate in found if candidate.id == "memory-memwal"]
         assert len(claimants) == 4 - number
-        assert [one.path for one in claimants[:-1]] == [own, *others][number:]
+        assert [claimant.path for claimant in claimants[:-1]] == [own, *others][number:]
         assert claimants[-1].package_name == "skerry_memwal"
-        assert [bool(one.winner) for one in claimants] == [False] + [True] * (3 - number)
+        assert [bool(claimant.winner) for claimant in claimants] == [False] + [True] * (3 - number)
         if number == 0:
             section["load"] = {"paths": []}
         elif others_left := others[number - 1 :]:

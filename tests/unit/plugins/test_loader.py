@@ -54,9 +54,9 @@ class Folder:
 
     @asynccontextmanager
     async def loaded(self, section: Mapping[str, Any] | None = None) -> AsyncIterator[Plugins]:
-        given = {"load": {"paths": self.names}, **(section or {})}
+        fields = {"load": {"paths": self.names}, **(section or {})}
         path = self.home / "skerry.json"
-        config, _ = check({"plugins": given}, state_dir=self.home, path=path)
+        config, _ = check({"plugins": fields}, state_dir=self.home, path=path)
         async with Hooks() as hooks:
             yield await load_plugins(config, hooks, CommandTable(), {"read"})
 
@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def standing(plugins: Plugins) -> dict[str, str]:
-    return {one.id: one.status.value for one in plugins.reports}
+    return {report.id: report.status.value for report in plugins.reports}
 
 
 async def test_a_file_with_register_takes_part(folder: Folder) -> None:
@@ -75,7 +75,7 @@ async def test_a_file_with_register_takes_part(folder: Folder) -> None:
     async with folder.loaded() as plugins:
         (report,) = plugins.reports
         assert (report.status, report.hooks) == (PluginStatus.LOADED, ("gateway_start",))
-        assert [one.plugin for one in plugins.hooks.gateway_start.handlers] == ["good"]
+        assert [handler.plugin for handler in plugins.hooks.gateway_start.handlers] == ["good"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ async def test_two_files_of_one_name_are_one_plugin(folder: Folder) -> None:
     folder.add("good", GOOD)
     folder.add("other/good", GOOD)
     async with folder.loaded() as plugins:
-        assert [one.status.value for one in plugins.reports] == ["loaded", "failed"]
+        assert [report.status.value for report in plugins.reports] == ["loaded", "failed"]
         assert len(plugins.hooks.gateway_start.handlers) == 1
 
 
@@ -206,7 +206,7 @@ async def test_whatever_a_plugin_registers_the_others_are_loaded(folder: Folder,
     folder.add("good", GOOD)
     async with folder.loaded() as plugins:
         assert standing(plugins) == {"odd": "failed", "good": "loaded"}
-        assert [one.plugin for one in plugins.hooks.gateway_start.handlers] == ["good"]
+        assert [handler.plugin for handler in plugins.hooks.gateway_start.handlers] == ["good"]
 
 
 async def test_what_a_plugin_does_to_its_configuration_is_its_own_matter(folder: Folder) -> None:
@@ -272,7 +272,7 @@ async def test_a_command_that_breaks_is_an_answer(folder: Folder) -> None:
         """,
     )
     async with folder.loaded() as plugins:
-        said = {one.name: await answer(one, _call("you")) for one in plugins.commands}
+        said = {command.name: await answer(command, _call("you")) for command in plugins.commands}
     assert said == {
         "good": "heard you",
         "bad": "⚠️ /bad failed: division by zero.",
@@ -293,7 +293,10 @@ async def test_a_command_is_the_owners_unless_its_plugin_gives_it_to_others(
         """,
     )
     async with folder.loaded() as plugins:
-        said = {one.name: await answer(one, _call("", is_owner=False)) for one in plugins.commands}
+        said = {
+            command.name: await answer(command, _call("", is_owner=False))
+            for command in plugins.commands
+        }
     assert said == {"mine": "Only the owner may use /mine.", "ours": "done"}
 
 
@@ -388,10 +391,10 @@ async def test_the_text_of_a_method_s_exception_is_not_sent_to_its_caller(folder
     )
     caller = MethodCall(("operator.admin",), "c1")
     async with folder.loaded() as plugins:
-        for name, told in (("serve.boom", "it raised ValueError"), ("serve.wrong", "n: Input")):
+        for name, text in (("serve.boom", "it raised ValueError"), ("serve.wrong", "n: Input")):
             method = plugins.methods[name]
-            with pytest.raises(PluginError, match=told) as caught:
+            with pytest.raises(PluginError, match=text) as caught:
                 await method.run(method.params(), caller)
             assert "sk-secret" not in str(caught.value)
-        (boom,) = [one for one in plugins.handlers() if "boom" in one.hook]
+        (boom,) = [handler for handler in plugins.handlers() if "boom" in handler.hook]
         assert boom.last_error == "sk-secret"  # the owner reads it

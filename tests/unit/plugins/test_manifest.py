@@ -64,7 +64,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.requirement("plugin-validation")
 def test_every_wrong_setting_is_named_at_once() -> None:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "kind": "red",
         "name": "A",
         "tags": ["a", 1],
@@ -72,7 +72,7 @@ def test_every_wrong_setting_is_named_at_once() -> None:
         "colour": "x",
     }
     with pytest.raises(PluginError) as caught:
-        check_settings("tea", Manifest(config_schema=SCHEMA), given)
+        check_settings("tea", Manifest(config_schema=SCHEMA), fields)
     assert sorted(str(caught.value).removesuffix(".").split("; ")) == [
         "config.colour: is unknown",
         "config.cups: is required",

@@ -64,17 +64,17 @@ class Shared:
 
 
 def test_what_tools_ask_alike_is_asked_once() -> None:
-    asked: list[Caller] = []
+    callers: list[Caller] = []
 
     def is_open(caller: Caller) -> bool:
-        asked.append(caller)
+        callers.append(caller)
         return caller is OWNER
 
     tools: list[Tool] = [Shared(is_open), Shared(is_open), Weather(lambda _: True)]
     assert offered(tools, OWNER) == tools
     assert offered(tools, STRANGER) == []
     assert offered(tools, STRANGER, ToolPolicy(frozenset({"shared", "weather"}))) == tools[2:]
-    assert asked == [OWNER, STRANGER]
+    assert callers == [OWNER, STRANGER]
 
 
 def test_a_tool_of_a_plugin_that_the_configuration_grants_is_a_guests_too() -> None:

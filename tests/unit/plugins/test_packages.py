@@ -104,7 +104,7 @@ async def test_a_plugin_whose_files_changed_since_it_was_loaded_is_told(folder: 
         (folder / "words.py").write_text("WORD = 'toads'\n", "utf-8")
         assert plugin.plugins.changed(report)
     listed = [{"id": "pond", "status": "loaded", "reason": "", "failures": [], "changed": True}]
-    assert [one.level for one in plugins(listed)] == [Level.WARNING]
+    assert [plugin.level for plugin in plugins(listed)] == [Level.WARNING]
 
 
 async def test_a_new_plugin_loads_and_its_own_tests_pass(tmp_path: Path) -> None:
@@ -116,13 +116,13 @@ async def test_a_new_plugin_loads_and_its_own_tests_pass(tmp_path: Path) -> None
         async with loaded_plugin(folder / "tea-time", config={"greting": "Ahoy"}):
             pass
     program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
-    done = await anyio.to_thread.run_sync(
+    completed = await anyio.to_thread.run_sync(
         lambda: subprocess.run(
             program, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path
         )
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "2 passed" in completed.stdout
 
 
 @pytest.mark.parametrize("name", ["Tea", "../tea", ""])

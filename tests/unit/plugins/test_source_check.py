@@ -28,8 +28,8 @@ def refusal(path: Path, pinned: str | None = None, *workspaces: Path) -> PluginE
 
 
 def test_a_file_of_the_owner_is_read_with_its_hash(file: Path) -> None:
-    found = read_source(file, None, ())
-    assert (found.code, found.sha256) == (CODE, hashlib.sha256(CODE).hexdigest())
+    plugin_source = read_source(file, None, ())
+    assert (plugin_source.code, plugin_source.sha256) == (CODE, hashlib.sha256(CODE).hexdigest())
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])

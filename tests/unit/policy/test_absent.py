@@ -36,9 +36,9 @@ def used(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                found |= {one.name.partition(".")[0] for one in names}
+                found |= {name.name.partition(".")[0] for name in names}
             case ast.ImportFrom(module=str(module), names=names):
-                found |= {module.partition(".")[0], *(f"{module}.{one.name}" for one in names)}
+                found |= {module.partition(".")[0], *(f"{module}.{name.name}" for name in names)}
             case ast.Attribute(value=ast.Name(id=module), attr=name):
                 found.add(f"{module}.{name}")
             case _:
@@ -49,7 +49,7 @@ def used(tree: ast.Module) -> set[str]:
 def called(tree: ast.Module) -> set[str]:
     """Returns the plain names that a file calls."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {one.id for one in calls if isinstance(one, ast.Name)}
+    return {call.id for call in calls if isinstance(call, ast.Name)}
 
 
 @pytest.mark.abuse(81)

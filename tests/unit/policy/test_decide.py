@@ -33,7 +33,7 @@ from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels
 from skerry.workspace.prompt_files import BOOT, ORDER
 
-SCOPES = [(), *((one,) for one in sorted(OPERATOR_SCOPES)), (READ, WRITE)]
+SCOPES = [(), *((scope,) for scope in sorted(OPERATOR_SCOPES)), (READ, WRITE)]
 ORIGINS = list(Origin)
 TAINTS = [frozenset[Origin](), *(frozenset({one}) for one in Origin if one is not Origin.OWNER)]
 PEOPLE = [Actor(origin, is_private=own) for origin, own in product(ORIGINS, (False, True))]
@@ -48,8 +48,8 @@ def starts(actor: Actor) -> bool:
     return own(actor) or actor.origin is Origin.BOOT
 
 
-def holds(scopes: tuple[str, ...], wanted: str) -> bool:
-    return ADMIN in scopes or wanted in scopes or (wanted == READ and WRITE in scopes)
+def holds(scopes: tuple[str, ...], expected: str) -> bool:
+    return ADMIN in scopes or expected in scopes or (expected == READ and WRITE in scopes)
 
 
 def doors() -> Iterator[tuple[Verb, str, Need]]:
@@ -61,31 +61,31 @@ def doors() -> Iterator[tuple[Verb, str, Need]]:
 
 def test_a_method_and_an_event_need_their_role_and_their_scope() -> None:
     for (verb, name, need), role, scopes in product(doors(), [*Role, None], SCOPES):
-        found = decide(Request(Actor(role=role, scopes=scopes), verb, name, need))
+        decision = decide(Request(Actor(role=role, scopes=scopes), verb, name, need))
         fits = need.role in {None, role}
-        wanted = fits and (need.scope is None or holds(scopes, need.scope))
-        assert found.allowed is wanted, (verb, name, role, scopes)
-        assert found.rule == ("met" if wanted else "scope" if fits else "role")
-        assert found.scope == (None if wanted or not fits else need.scope)
+        expected = fits and (need.scope is None or holds(scopes, need.scope))
+        assert decision.allowed is expected, (verb, name, role, scopes)
+        assert decision.rule == ("met" if expected else "scope" if fits else "role")
+        assert decision.scope == (None if expected or not fits else need.scope)
 
 
 def test_whoever_shows_no_scopes_at_a_door_has_none() -> None:
-    asked = Request(Actor(role=Role.OPERATOR), Verb.CALL, "status", access.READERS)
-    assert decide(asked).rule == "scope"
+    request = Request(Actor(role=Role.OPERATOR), Verb.CALL, "status", access.READERS)
+    assert decide(request).rule == "scope"
 
 
 def table() -> CommandTable:
     commands = CommandTable()
     runtime = SimpleNamespace(models=ScriptedModels(None), commands=commands, store=None)
     dispatch: Any = SimpleNamespace(runtime=runtime)
-    for one in every_command(CommandDependencies(lambda: pytest.fail("not asked"), dispatch)):
-        commands.add(one)
+    for command in every_command(CommandDependencies(lambda: pytest.fail("not asked"), dispatch)):
+        commands.add(command)
     return commands
 
 
 def test_a_command_needs_its_rights_and_over_a_client_the_scope_of_its_method() -> None:
     for command, rights, scopes in product(table(), Rights, [None, *SCOPES]):
-        found = command.decide(Actor(rights=rights, scopes=scopes))
+        decision = command.decide(Actor(rights=rights, scopes=scopes))
         least = Rights.OPEN
         if command.owner_only:
             least = Rights.LISTED if command.listed else Rights.OWNER
@@ -94,13 +94,13 @@ def test_a_command_needs_its_rights_and_over_a_client_the_scope_of_its_method() 
         assert scope is not None
         may = rights.covers(least)
         fits = scopes is None or holds(scopes, scope)
-        assert found.allowed is (may and fits), (command.name, rights, scopes)
+        assert decision.allowed is (may and fits), (command.name, rights, scopes)
         if may and not fits:
-            assert (found.rule, found.scope) == ("scope", scope)
+            assert (decision.rule, decision.scope) == ("scope", scope)
 
 
 def test_every_command_of_ours_stands_for_a_method() -> None:
-    assert {one.name for one in table()} == COMMANDS.keys()
+    assert {command.name for command in table()} == COMMANDS.keys()
     assert set(COMMANDS.values()) <= METHODS.keys()
 
 
@@ -111,8 +111,8 @@ def test_writing_alone_is_not_enough_for_what_needs_admin_as_a_method(name: str)
 
 def test_nobody_but_the_owner_has_a_tool_that_is_not_granted() -> None:
     for actor, name, granted in product(PEOPLE, TOOLS, [frozenset[str](), frozenset({"read"})]):
-        found = decide(Request(actor, Verb.USE, name, tools=ToolPolicy(granted)))
-        assert found.allowed is (starts(actor) or name in granted), (actor, name, granted)
+        decision = decide(Request(actor, Verb.USE, name, tools=ToolPolicy(granted)))
+        assert decision.allowed is (starts(actor) or name in granted), (actor, name, granted)
 
 
 def tainted() -> Iterator[Actor]:
@@ -126,17 +126,17 @@ def file_of(kind: FileKind, closed: str = "") -> FileSubject:
 
 def test_what_later_runs_read_is_written_by_the_owner_in_an_untainted_run_alone() -> None:
     for actor, kind in product(tainted(), FileKind):
-        found = decide(Request(actor, Verb.WRITE, file=file_of(kind)))
-        wanted = kind is FileKind.PLAIN or (own(actor) and not foreign(actor.taint))
-        assert found.allowed is wanted, (actor, kind)
+        decision = decide(Request(actor, Verb.WRITE, file=file_of(kind)))
+        expected = kind is FileKind.PLAIN or (own(actor) and not foreign(actor.taint))
+        assert decision.allowed is expected, (actor, kind)
 
 
 def test_the_memory_is_read_for_the_owner_where_nobody_else_reads_with_them() -> None:
     for actor, kind in product(tainted(), FileKind):
-        found = decide(Request(actor, Verb.READ, file=file_of(kind)))
+        decision = decide(Request(actor, Verb.READ, file=file_of(kind)))
         remembered = kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
-        wanted = not remembered or (starts(actor) and not OTHER_PEOPLE & actor.taint)
-        assert found.allowed is wanted, (actor, kind)
+        expected = not remembered or (starts(actor) and not OTHER_PEOPLE & actor.taint)
+        assert decision.allowed is expected, (actor, kind)
         recalled = decide(Request(actor, Verb.RECALL)).allowed
         assert recalled is (starts(actor) and not OTHER_PEOPLE & actor.taint)
         assert decide(Request(actor, Verb.NOTE)).allowed is (
@@ -191,7 +191,7 @@ def test_a_file_is_known_by_its_place_in_a_workspace(path: str, kind: FileKind) 
 def test_a_second_name_of_the_workspace_or_the_memory_changes_nothing(tmp_path: Path) -> None:
     root, memory = tmp_path / "w", tmp_path / "w" / "memory"
     memory.mkdir(parents=True)
-    marks = [(one.stat().st_dev, one.stat().st_ino) for one in (root, memory)]
+    marks = [(path.stat().st_dev, path.stat().st_ino) for path in (root, memory)]
     alias = Opened(Path("/elsewhere/AGENTS.md"), (marks[0],))
     assert kind_of(alias, frozenset({root})) is FileKind.INSTRUCTIONS
     alias = Opened(Path("/elsewhere/x.md"), ((0, 0), marks[1]))

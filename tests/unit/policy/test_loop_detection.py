@@ -24,8 +24,8 @@ def rules(answers: list[Repetition | None]) -> list[str]:
 
 def test_equal_calls_with_equal_results_are_told_and_then_denied() -> None:
     answers = made([("read", {"path": "a", "limit": 1}, b"x")] * 7)
-    told, denied = "loop-warning", "loop-breaker"
-    assert rules(answers) == ["", "", told, "", told, "", denied]
+    text, denied = "loop-warning", "loop-breaker"
+    assert rules(answers) == ["", "", text, "", text, "", denied]
     assert [answer.is_blocked for answer in answers if answer] == [False, False, True]
 
 

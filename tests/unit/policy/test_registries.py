@@ -102,10 +102,10 @@ async def gateway(home: Path) -> AsyncIterator[Application]:
 async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
     """Returns for each registry the names of what there is, and those of its rows."""
     async with gateway(home) as application:
-        commands = {one.name for one in application.context.commands}
+        commands = {command.name for command in application.context.commands}
         tools = set(application.dispatch.runtime.tools)
-    made = {one.name for one in vars(MethodTable())["_methods"].values()}
-    made |= {one.name for one in MethodTable().methods}
+    made = {method.name for method in vars(MethodTable())["_methods"].values()}
+    made |= {method.name for method in MethodTable().methods}
     commands -= {"forget", "remember"}  # brought by the memory, with scopes of their own
     return {
         "methods": (made, set(MethodTable().needs)),
@@ -152,7 +152,7 @@ def test_each_row_of_a_method_is_needed(name: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_each_row_of_a_method_has_one(name: str) -> None:
-    found = {one.name: one for one in MethodTable().methods}
+    found = {method.name: method for method in MethodTable().methods}
     assert isinstance(found[name], Method)
 
 
@@ -203,7 +203,7 @@ async def test_every_directive_is_a_command_and_so_is_every_alias(tmp_path: Path
             assert command.name == name
             assert command.need.scope == access.command_scope(name)
             found = directives.directives(f"/{alias} {level(name)}", lambda _: True)
-            assert [one.name for one in found] == [name], alias
+            assert [directive.name for directive in found] == [name], alias
         assert set(directives.LEVELS) <= set(directives.NAMES)
 
 
@@ -217,8 +217,8 @@ async def test_a_command_whose_row_is_gone_is_for_admins_alone(
     async with gateway(tmp_path / "home") as application:
         assert application.context.commands.find("help") is not None
         monkeypatch.setattr(access, "COMMANDS", {})
-        ours = [one for one in application.context.commands if not one.scope]
-        assert {one.need.scope for one in ours} == {ADMIN}
+        ours = [command for command in application.context.commands if not command.scope]
+        assert {command.need.scope for command in ours} == {ADMIN}
 
 
 class Seen(FileGate, frozen=True):
@@ -265,16 +265,16 @@ async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name:
         from skerry.runtime.compaction.memory_flush import MemoryAppend  # noqa: PLC0415 - is in no registry
 
         tool = MemoryAppend("2026-11-22", 0)
-    asked: list[Verb] = []
-    gate = Seen(Open(), frozenset({root}), records=FileRecords(), asked=asked)
+    verbs: list[Verb] = []
+    gate = Seen(Open(), frozenset({root}), records=FileRecords(), asked=verbs)
     workspace = RootedFolder(root, rules=gate)
     (root / "dot.png").write_bytes(DOT)
     arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))
     result = await tool.run(arguments, ToolContext(workspace))
     assert not result.is_error
-    assert TOOLS[name] in asked
-    assert set(asked) <= FILE_VERBS
-    assert (Verb.WRITE in asked) is (TOOLS[name] is Verb.WRITE)
+    assert TOOLS[name] in verbs
+    assert set(verbs) <= FILE_VERBS
+    assert (Verb.WRITE in verbs) is (TOOLS[name] is Verb.WRITE)
 
 
 MEMORY_ARGUMENTS: Mapping[str, Mapping[str, object]] = {
@@ -311,17 +311,17 @@ async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
 async def test_the_tools_of_the_memory_are_never_a_guests(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as application:
         tools = list(application.dispatch.runtime.tools.values())
-    given = {one.spec.name for one in offered(tools, GUEST, ToolPolicy(frozenset(TOOLS)))}
+    given = {tool.spec.name for tool in offered(tools, GUEST, ToolPolicy(frozenset(TOOLS)))}
     assert given == {n for n, v in TOOLS.items() if v not in {Verb.RECALL, Verb.NOTE}} - {
         "memory_append",
         *CHOSEN,
     }
     for name, verb in TOOLS.items():
-        asked = decide.Request(
+        request = decide.Request(
             Actor.of(GUEST), Verb.USE, name, effect=verb, tools=ToolPolicy(frozenset(TOOLS))
         )
         mine = verb in {Verb.RECALL, Verb.NOTE} or name in OWNER_ONLY
-        assert decide.decide(asked).allowed is not mine, name
+        assert decide.decide(request).allowed is not mine, name
 
 
 FOREIGNERS = {

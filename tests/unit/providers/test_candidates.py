@@ -87,8 +87,8 @@ class Rig:
         return self.script(name, request.body["model"])
 
     def speaker(self, reference: str | None = "p/m", **changes: Any) -> ModelCall:
-        wanted = CallTarget(reference, **({"session_id": "s"} | changes))
-        failover = Failover(self.catalog, wanted, self.books)
+        expected = CallTarget(reference, **({"session_id": "s"} | changes))
+        failover = Failover(self.catalog, expected, self.books)
         return ModelCall(failover, self.told.append, self.clock.now_ms)
 
     async def say(self, reference: str | None = "p/m", **changes: Any) -> AssistantMessage:
@@ -124,8 +124,8 @@ async def test_the_next_profile_of_the_model_comes_before_another_model(
     rig: Rig, status: int
 ) -> None:
     rig.script = failing(StatusReply(status, headers=(("retry-after", "99"),)), "one")
-    said = await rig.say()
-    assert said.text == "m by two"
+    message = await rig.say()
+    assert message.text == "m by two"
     assert list(dict.fromkeys(rig.asked)) == [("one", "m"), ("two", "m")]
 
 
@@ -183,11 +183,11 @@ async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
     rig: Rig, answer: StatusReply
 ) -> None:
     rig.script = failing(answer, "one", "two")
-    said = await rig.say()
-    assert said.stop_reason == "error"
+    message = await rig.say()
+    assert message.stop_reason == "error"
     assert len(rig.asked) == 1
     assert rig.catalog.credentials.cooldowns.rows(rig.clock.now_ms()) == []
-    assert "more failed" not in (said.error_message or "")
+    assert "more failed" not in (message.error_message or "")
 
 
 async def test_an_abort_rests_nobody(rig: Rig) -> None:
@@ -206,12 +206,12 @@ async def test_an_abort_rests_nobody(rig: Rig) -> None:
 async def test_the_last_failure_names_who_was_tried_and_why(rig: Rig) -> None:
     rig.script = failing(StatusReply(401), "one", "two")
     speaker = rig.speaker()
-    said = await speaker.respond(ask)
+    message = await speaker.respond(ask)
     assert speaker.failure is not None
     attempts = " ".join(speaker.failure.attempts)
     for name in ("p/m@p:one", "p/m@p:two", "p/n@p:one", "p/n@p:two"):
         assert name in attempts
-    assert not any(key in f"{said.error_message}{attempts}" for key in KEYS.values())
+    assert not any(key in f"{message.error_message}{attempts}" for key in KEYS.values())
 
 
 @pytest.mark.requirement("agent-lifecycle-bootstrap")
@@ -236,8 +236,8 @@ async def test_a_pinned_profile_never_rotates(rig: Rig) -> None:
 
 
 async def test_a_pin_that_names_nobody_says_who_there_is(rig: Rig) -> None:
-    said = await rig.say("p/m@nobody", fallbacks=())
-    assert "p:one, p:two" in (said.error_message or "")
+    message = await rig.say("p/m@nobody", fallbacks=())
+    assert "p:one, p:two" in (message.error_message or "")
 
 
 async def test_the_order_of_the_file_holds_and_leaves_others_out(rig: Rig) -> None:
@@ -280,9 +280,9 @@ async def test_a_person_is_answered_by_who_rests_when_nobody_else_is_there(tmp_p
         assert (await rig.say()).stop_reason == "error"
         rig.script = failing(LIMITED)
         for purpose in set(Purpose) - {Purpose.MESSAGE}:
-            said = await rig.say(purpose=purpose)
-            assert (rig.asked, said.stop_reason) == ([], "error")
-            assert "cools down until" in (said.error_message or "")
+            message = await rig.say(purpose=purpose)
+            assert (rig.asked, message.stop_reason) == ([], "error")
+            assert "cools down until" in (message.error_message or "")
         assert (await rig.say()).text == "m by one"
         assert (await rig.say(purpose=Purpose.CRON)).text == "m by one"
 
@@ -295,10 +295,10 @@ async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> Non
         gate = ReplyGate()
         rig.script = lambda _key, _model: [gate, "well again"]
         rig.asked.clear()
-        said: list[str] = []
+        texts: list[str] = []
 
         async def one(name: str) -> None:
-            said.append((await rig.speaker(session_id=name).respond(ask)).text)
+            texts.append((await rig.speaker(session_id=name).respond(ask)).text)
 
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
@@ -309,7 +309,7 @@ async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> Non
                 await anyio.wait_all_tasks_blocked()
                 assert len(rig.asked) == 1
                 gate.open()
-        assert said == ["well again"] * 3
+        assert texts == ["well again"] * 3
 
 
 @pytest.mark.parametrize("rested", [True, False])
@@ -328,8 +328,8 @@ async def test_a_call_that_a_probe_waits_for_does_not_wait_for_the_probe(
         opened.script = failing(LIMITED)
         opened.clock.advance(5 * MINUTE if rested else 1)
         with anyio.fail_after(60):
-            said = await opened.speaker().respond(compacted_first)
-        assert said.text == "m by one"
+            message = await opened.speaker().respond(compacted_first)
+        assert message.text == "m by one"
 
 
 async def test_a_credential_in_the_place_of_a_bad_one_is_asked_at_once(tmp_path: Path) -> None:
@@ -346,8 +346,8 @@ async def test_a_secret_goes_to_no_address_but_its_own(tmp_path: Path) -> None:
         moved = {"models": {"mode": "replace", "providers": {"p": provider}}}
         home = {"state_dir": tmp_path, "path": tmp_path}
         rig.catalog.reconfigure(Config.model_validate(moved | home))
-        said = await rig.say()
-        assert "not for the address" in (said.error_message or "")
+        message = await rig.say()
+        assert "not for the address" in (message.error_message or "")
         assert other.requests == []
 
 

@@ -93,17 +93,17 @@ async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
     events: list[dict[str, Any]]
     events = [{"choices": [{"delta": {field: piece}}]} for piece in pieces]
     events.append({"choices": [{"delta": {"content": "."}, "finish_reason": "stop"}]})
-    steps = [Raw(b"data: %b\n\n" % json.dumps(one).encode()) for one in events]
-    said: list[str] = []
+    steps = [Raw(b"data: %b\n\n" % json.dumps(event).encode()) for event in events]
+    texts: list[str] = []
     thought: list[str] = []
     async with StubModelServer([steps]) as stub:
         endpoint = Endpoint("Stub", stub.base_url, "sk-secret")
-        listener = ReplyListener(said.append, thought.append)
+        listener = ReplyListener(texts.append, thought.append)
         reply = await CompatProvider(http, endpoint).complete(request(), listener)
-    heard = "".join(said if field == "content" else thought)
-    assert heard.removesuffix(".") == "It is ***, and no sk-boat or s"
+    text = "".join(texts if field == "content" else thought)
+    assert text.removesuffix(".") == "It is ***, and no sk-boat or s"
     assert "sk-secret" not in repr(reply)
-    assert "*** " not in heard
+    assert "*** " not in text
 
 
 def test_what_only_begins_like_a_secret_is_shown_when_it_is_none() -> None:

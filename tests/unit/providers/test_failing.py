@@ -12,12 +12,12 @@ from skerry.providers.model_health import ModelFailures, remedy_of
 def test_a_failure_lasts_until_the_model_answers() -> None:
     failures = ModelFailures(lambda: 7)
     failures.note("a/b", ModelAuthError("No."))
-    found = failures.of("a/b")
-    assert found is not None
-    assert (found.code, found.message, found.at) == ("model.auth", "No.", 7)
-    assert "skerry auth add" in found.remedy
+    model_failure = failures.of("a/b")
+    assert model_failure is not None
+    assert (model_failure.code, model_failure.message, model_failure.at) == ("model.auth", "No.", 7)
+    assert "skerry auth add" in model_failure.remedy
     failures.note("a/c", None)
-    assert failures.of("a/b") == found
+    assert failures.of("a/b") == model_failure
     failures.note("a/b", None)
     assert failures.of("a/b") is None
 

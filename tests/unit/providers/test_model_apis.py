@@ -182,5 +182,7 @@ def test_a_start_imports_no_wire_format() -> None:
         "names = tuple(f'skerry.features.{name}' for name in names)\n"
         "print([module for module in sys.modules if module.startswith(names)])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == "[]"

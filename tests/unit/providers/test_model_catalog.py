@@ -23,7 +23,7 @@ def test_the_packaged_file_says_its_date_and_sources_and_nothing_impossible() ->
     assert date.fromisoformat(packaged["date"]).year >= 2026
     assert packaged["sources"]
     for provider, listed in packaged["providers"].items():
-        answering = [one for one in listed["models"].values() if not one.get("embeds")]
+        answering = [model for model in listed["models"].values() if not model.get("embeds")]
         assert known_provider(provider) or not answering
         for model, said in listed["models"].items():
             fact = Facts().of(provider, model)

@@ -52,7 +52,7 @@ def test_with_entries_only_they_and_the_primary_ones_may() -> None:
 
 
 def listing(*ids: str, provider: str = "den", mode: str = "merge", **agents: Any) -> ModelNames:
-    listed = {"baseUrl": "http://127.0.0.1:1/v1", "models": [{"id": one} for one in ids]}
+    listed = {"baseUrl": "http://127.0.0.1:1/v1", "models": [{"id": id_} for id_ in ids]}
     models = ModelsConfig.model_validate({"mode": mode, "providers": {provider: listed}})
     return ModelNames(AgentsConfig.model_validate(agents), models)
 

@@ -94,9 +94,9 @@ def parsed(*entries: Any, under: str | None = "data") -> list[Offered]:
 def test_the_lists_of_all_kinds_of_servers_are_read(
     entry: dict[str, Any], under: str | None, window: int | None, sees: object
 ) -> None:
-    (one,) = parsed(entry, under=under)
-    assert one.id == str(entry.get("id", entry.get("name"))).removeprefix("models/")
-    assert (one.context_window, one.sees) == (window, sees)
+    (offered,) = parsed(entry, under=under)
+    assert offered.id == str(entry.get("id", entry.get("name"))).removeprefix("models/")
+    assert (offered.context_window, offered.sees) == (window, sees)
 
 
 def test_what_converses_with_nobody_is_left_out() -> None:
@@ -108,7 +108,7 @@ def test_what_converses_with_nobody_is_left_out() -> None:
         {"id": "o", "capabilities": {"completion_chat": False}},
         {"name": "models/aqa", "supportedGenerationMethods": ["generateAnswer"]},
     ]
-    assert [one.id for one in parsed(*others, {"id": "gpt"})] == ["gpt"]
+    assert [offered.id for offered in parsed(*others, {"id": "gpt"})] == ["gpt"]
 
 
 def test_nonsense_in_a_list_harms_nobody() -> None:
@@ -124,8 +124,8 @@ def test_nonsense_in_a_list_harms_nobody() -> None:
         {"id": "fine", "context_length": -4, "capabilities": [], "architecture": 3, "name": {}},
         {"id": "fine"},
     ]
-    (one,) = parsed(*wrong)
-    assert one == Offered("fine")
+    (offered,) = parsed(*wrong)
+    assert offered == Offered("fine")
     for body in (b"", b"[", b"7", b'{"data":{}}', b"[" * 5000):
         assert parse(body) is None
     assert len(parsed(*({"id": str(number)} for number in range(5000)))) == MAX_MODELS
@@ -206,8 +206,8 @@ def test_what_a_provider_said_is_known_after_a_restart_and_below_the_lists(tmp_p
     said = [Offered("m", context_window=8192, sees=True), Offered("bare")]
     Facts(tmp_path).learn("http://me:secret@lab.example/v1/", said)
     facts = Facts(tmp_path)
-    found = facts.of("lab", "m", "http://lab.example/v1")
-    assert (found.context_window, found.input) == (8192, ("text", "image"))
+    fact = facts.of("lab", "m", "http://lab.example/v1")
+    assert (fact.context_window, fact.input) == (8192, ("text", "image"))
     assert facts.of("lab", "m", "http://other.example/v1").context_window is None
     assert b"secret" not in (tmp_path / REPORTED).read_bytes()
     own = {"providers": {"lab": {"models": {"m": {"contextWindow": 4096}}}}}
@@ -221,11 +221,11 @@ def test_what_a_provider_said_is_known_after_a_restart_and_below_the_lists(tmp_p
 async def test_a_provider_that_is_away_leaves_what_is_known(tmp_path: Path) -> None:
     away = {"openai": {"baseUrl": "http://127.0.0.1:9/v1", "apiKey": KEY}}
     async with catalog(config(tmp_path, models={"providers": away})) as models:
-        found = await models.offered()
+        offering = await models.offered()
         one = await models.offered(ModelSetup("openai"))
-    assert "openai/gpt-5.4-mini" in [info.ref for info in found.models]
+    assert "openai/gpt-5.4-mini" in [info.ref for info in offering.models]
     assert [info.ref for info in one.models if info.ref == "openai/gpt-5.4-mini"]
-    (problem,) = found.problems
+    (problem,) = offering.problems
     assert "Cannot ask OpenAI at 127.0.0.1 for its models" in problem
 
 
@@ -239,9 +239,11 @@ async def test_a_key_that_is_kept_is_sent_to_its_own_address_only(tmp_path: Path
                 ModelSetup("lab", base_url=other.base_url, api_key="sk-new-01234567"),
                 ModelSetup("", base_url=other.base_url + "/more"),
             ):
-                found = await models.offered(setup)
-                assert [info.id for info in found.models] == ["stub"]
-        sent = [one.headers.get("authorization") for one in (*own.requests, *other.requests)]
+                offering = await models.offered(setup)
+                assert [info.id for info in offering.models] == ["stub"]
+        sent = [
+            request.headers.get("authorization") for request in (*own.requests, *other.requests)
+        ]
     assert sent == [f"Bearer {KEY}", None, "Bearer sk-new-01234567", None]
 
 
@@ -250,5 +252,5 @@ async def test_what_the_file_does_not_allow_is_not_listed(tmp_path: Path) -> Non
         server.models = [{"id": "one"}, {"id": "two"}]
         lab = {"lab": {"baseUrl": server.base_url, "models": [{"id": "one"}]}}
         async with catalog(config(tmp_path, models={"providers": lab})) as models:
-            found = await models.offered()
-    assert [info.ref for info in found.models] == ["lab/one"]
+            offering = await models.offered()
+    assert [info.ref for info in offering.models] == ["lab/one"]

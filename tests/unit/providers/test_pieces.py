@@ -27,22 +27,22 @@ def test_an_id_that_can_be_used_stays() -> None:
 
 def test_a_call_whose_id_is_missing_or_repeated_or_too_long_gets_one_of_ours() -> None:
     calls = sound(reply("a", "", "a", "x" * 65), 5, "P").tool_calls
-    assert [one.id for one in calls] == ["a", f"{OWN_ID}5_2", f"{OWN_ID}5_3", f"{OWN_ID}5_4"]
-    assert [one.arguments["number"] for one in calls] == [0, 1, 2, 3]
+    assert [call.id for call in calls] == ["a", f"{OWN_ID}5_2", f"{OWN_ID}5_3", f"{OWN_ID}5_4"]
+    assert [call.arguments["number"] for call in calls] == [0, 1, 2, 3]
     assert calls[1].thought_signature == "sig"
 
 
 @given(st.lists(st.lists(st.sampled_from(["", "a", "b"]), max_size=5), max_size=5))
 def test_no_two_calls_of_a_response_have_the_same_id(rounds: list[list[str]]) -> None:
-    for place, ids in enumerate(rounds):
-        made = [one.id for one in sound(reply(*ids), place, "P").tool_calls]
+    for position, ids in enumerate(rounds):
+        made = [tool_call.id for tool_call in sound(reply(*ids), position, "P").tool_calls]
         assert len(set(made)) == len(ids)
-        assert all(one in ids or one.startswith(f"{OWN_ID}{place}_") for one in made)
+        assert all(one in ids or one.startswith(f"{OWN_ID}{position}_") for one in made)
         assert "" not in made
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("text", "name"),
     [
         ("read", "read"),
         ("my-tool_2", "my-tool_2"),
@@ -52,8 +52,8 @@ def test_no_two_calls_of_a_response_have_the_same_id(rounds: list[list[str]]) ->
         ("", "unnamed"),
     ],
 )
-def test_a_name_that_no_tool_has_can_go_back_to_every_api(said: str, name: str) -> None:
-    made = sound(ModelReply((ToolCall("a", said, {}),), "toolUse", Usage()), 0, "P")
+def test_a_name_that_no_tool_has_can_go_back_to_every_api(text: str, name: str) -> None:
+    made = sound(ModelReply((ToolCall("a", text, {}),), "toolUse", Usage()), 0, "P")
     assert made.tool_calls == (ToolCall("a", name, {}),)
 
 

@@ -107,7 +107,7 @@ async def ask(provider: ModelProvider, models: Catalog) -> str:
 
 
 def conversations(server: StubModelServer) -> list[str]:
-    return [one.path for one in server.requests if not one.path.endswith("/models")]
+    return [request.path for request in server.requests if not request.path.endswith("/models")]
 
 
 async def test_a_server_that_was_found_is_named_and_gets_no_conversation(
@@ -125,7 +125,7 @@ async def test_a_server_that_was_found_is_named_and_gets_no_conversation(
         assert (offer.id, offer.before) == ("near", "")
         assert offer.text.startswith("Near answers on 127.0.0.1:")
         assert offer.remedy == "Use it? skerry models trust near"
-        assert [one.provider for one in await models.listing()] == ["embedded"]
+        assert [model.provider for model in await models.listing()] == ["embedded"]
         assert conversations(server) == []
 
 
@@ -250,8 +250,8 @@ async def test_a_file_that_cannot_be_read_confirms_nothing(tmp_path: Path) -> No
 
 
 async def test_another_port_of_the_same_name_is_not_confirmed(tmp_path: Path) -> None:
-    async with StubModelServer() as one, StubModelServer() as other:
-        Pins(tmp_path).confirm(LocalServer("near", "Near", one.base_url))
+    async with StubModelServer() as model_server, StubModelServer() as other:
+        Pins(tmp_path).confirm(LocalServer("near", "Near", model_server.base_url))
         async with catalog(tmp_path, other.base_url) as models:
             with pytest.raises(ModelUnavailableError):
                 await models.choose("near/stub")

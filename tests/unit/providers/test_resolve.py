@@ -44,8 +44,8 @@ def test_a_known_provider_without_its_key_says_which_variable() -> None:
 
 
 def test_keys_in_the_environment_count_in_the_order_of_the_table() -> None:
-    found = resolver(XAI_API_KEY="x", ANTHROPIC_API_KEY="a", OTHER_API_KEY="o").with_key()
-    assert [target.info.provider for target in found] == ["anthropic", "xai"]
+    iterator = resolver(XAI_API_KEY="x", ANTHROPIC_API_KEY="a", OTHER_API_KEY="o").with_key()
+    assert [target.info.provider for target in iterator] == ["anthropic", "xai"]
 
 
 def test_a_configured_provider_brings_address_key_and_limits() -> None:

@@ -38,45 +38,45 @@ class Asked:
 
 
 async def test_a_failure_that_may_pass_is_tried_again() -> None:
-    asked = Asked([BUSY], [ModelConnectionError("gone")], ["hello"])
-    assert await asked.text() == "hello"
-    assert asked.waits == [0.25, 0.5]
-    assert asked.texts == ["hello"]
+    request = Asked([BUSY], [ModelConnectionError("gone")], ["hello"])
+    assert await request.text() == "hello"
+    assert request.waits == [0.25, 0.5]
+    assert request.texts == ["hello"]
 
 
 async def test_after_three_attempts_the_failure_is_the_callers() -> None:
-    asked = Asked([BUSY], [BUSY], [BUSY], ["late"])
+    request = Asked([BUSY], [BUSY], [BUSY], ["late"])
     with pytest.raises(ModelOverloadedError):
-        await asked.text()
-    assert len(asked.model.requests) == 3
+        await request.text()
+    assert len(request.model.requests) == 3
 
 
 @pytest.mark.parametrize("error", [ModelAuthError("no"), ModelOverflowError("long")])
 async def test_a_failure_that_stays_is_raised_at_once(error: ModelError) -> None:
-    asked = Asked([error], ["late"])
+    request = Asked([error], ["late"])
     with pytest.raises(type(error)):
-        await asked.text()
-    assert asked.waits == []
+        await request.text()
+    assert request.waits == []
 
 
 async def test_a_model_that_has_spoken_is_not_asked_again() -> None:
-    asked = Asked(["half", BUSY], ["late"])
+    request = Asked(["half", BUSY], ["late"])
     with pytest.raises(ModelOverloadedError):
-        await asked.text()
-    assert (asked.texts, asked.waits) == (["half"], [])
+        await request.text()
+    assert (request.texts, request.waits) == (["half"], [])
 
 
 async def test_the_providers_hint_is_waited_out() -> None:
-    asked = Asked([ModelRateLimitError("slow", retry_after=20.0)], ["hello"])
-    assert await asked.text() == "hello"
-    assert asked.waits == [20.25]
+    request = Asked([ModelRateLimitError("slow", retry_after=20.0)], ["hello"])
+    assert await request.text() == "hello"
+    assert request.waits == [20.25]
 
 
 async def test_a_hint_over_a_minute_is_not_waited_for() -> None:
-    asked = Asked([ModelRateLimitError("slow", retry_after=61.0)], ["late"])
+    request = Asked([ModelRateLimitError("slow", retry_after=61.0)], ["late"])
     with pytest.raises(ModelRateLimitError):
-        await asked.text()
-    assert asked.waits == []
+        await request.text()
+    assert request.waits == []
 
 
 def test_the_api_is_the_one_behind() -> None:

@@ -44,11 +44,11 @@ def provider(http: HttpClient, stub: StubModelServer) -> ModelProvider:
 async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
     spent: list[Usage] = []
     async with StubModelServer([["so ", Cut()], ["ok"]]) as stub, HttpClient() as http:
-        asked = provider(http, stub)
+        model_provider = provider(http, stub)
         with pytest.raises(ModelStreamCutError):
-            await asked.complete(request(), ReplyListener(on_spent=spent.append))
+            await model_provider.complete(request(), ReplyListener(on_spent=spent.append))
         assert spent == [BEGUN]
-        await asked.complete(request(), ReplyListener(on_spent=spent.append))
+        await model_provider.complete(request(), ReplyListener(on_spent=spent.append))
         assert spent == [BEGUN]  # a whole reply has its own count
 
 

@@ -36,7 +36,7 @@ async def test_forms_that_were_refused_are_not_tried_again_however_many_there_ar
 
 
 async def test_a_model_that_has_spoken_is_not_asked_another_way() -> None:
-    model, heard = Model("half"), list[str]()
+    model, texts = Model("half"), list[str]()
     with pytest.raises(ModelRequestError):
-        await Downgrades[str]().ask(REQUEST, ReplyListener(heard.append), ["low", ""], model.ask)
-    assert (model.asked, heard) == (["low"], ["half"])
+        await Downgrades[str]().ask(REQUEST, ReplyListener(texts.append), ["low", ""], model.ask)
+    assert (model.asked, texts) == (["low"], ["half"])

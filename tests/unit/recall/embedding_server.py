@@ -39,11 +39,11 @@ class Asked:
 Handler = Callable[[Asked], Awaitable[Reply]]
 
 
-def openai(asked: Asked) -> Reply:
+def openai(request: Asked) -> Reply:
     """Answers as OpenAI does: a vector of the text's length and 1."""
     rows = [
-        {"object": "embedding", "index": place, "embedding": [len(text), 1.0]}
-        for place, text in enumerate(asked.json["input"])
+        {"object": "embedding", "index": position, "embedding": [len(text), 1.0]}
+        for position, text in enumerate(request.json["input"])
     ]
     count = len(rows)
     body = {"data": rows[::-1], "usage": {"prompt_tokens": count, "total_tokens": count}}
@@ -80,14 +80,14 @@ class EmbeddingServer:
         while len(body) < int(headers.get("content-length", 0)):
             body += await stream.receive()
         sent = dict(line.split(": ", 1) for line in lines)
-        asked = Asked(method, path, {k.lower(): v for k, v in sent.items()}, body)
-        self.asked.append(asked)
+        request = Asked(method, path, {k.lower(): v for k, v in sent.items()}, body)
+        self.asked.append(request)
         self.now += 1
         self.most = max(self.most, self.now)
         try:
             if self.held is not None:
                 await self.held.wait()
-            reply = self.replies.pop(0) if self.replies else self.handler(asked)
+            reply = self.replies.pop(0) if self.replies else self.handler(request)
             await stream.send(_bytes(reply))
         finally:
             self.now -= 1

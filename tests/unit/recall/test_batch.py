@@ -16,7 +16,7 @@ from skerry_recall.remote import Remote, RemoteEmbedder, Spent
 from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
 from tests.unit.recall.embedding_server import openai as at_once
 
-TEXTS = ["x" * (place % 7) for place in range(MIN_TEXTS)]
+TEXTS = ["x" * (number % 7) for number in range(MIN_TEXTS)]
 
 
 class Jobs:
@@ -29,17 +29,17 @@ class Jobs:
         self.end = "completed"
         self.spoil: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
 
-    def __call__(self, asked: Asked) -> Reply:
-        match asked.method, asked.path:
+    def __call__(self, request: Asked) -> Reply:
+        match request.method, request.path:
             case "GET", "/v1/batches?limit=20":
                 return Reply(body={"data": self.jobs})
             case "POST", "/v1/files":
-                parts = asked.raw.split(b"application/jsonl\r\n\r\n")[1].split(b"\r\n--")[0]
+                parts = request.raw.split(b"application/jsonl\r\n\r\n")[1].split(b"\r\n--")[0]
                 self.lines = [json.loads(line) for line in parts.splitlines()]
                 return Reply(body={"id": "file-1"})
             case "POST", "/v1/batches":
-                assert asked.json["input_file_id"] == "file-1"
-                job = {"id": "b1", "status": "validating", "metadata": asked.json["metadata"]}
+                assert request.json["input_file_id"] == "file-1"
+                job = {"id": "b1", "status": "validating", "metadata": request.json["metadata"]}
                 self.jobs.append(job)
                 return Reply(body=job)
             case "GET", "/v1/batches/b1":
@@ -50,7 +50,7 @@ class Jobs:
                 lines = self.spoil([_done(line) for line in self.lines])
                 return Reply(body="\n".join(map(json.dumps, lines)).encode())
             case _:
-                return at_once(asked)
+                return at_once(request)
 
 
 def _done(line: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Bench:
         self.paused.append(seconds)
 
     def asked(self, path: str) -> int:
-        return sum(one.path == path for one in self.server.asked)
+        return sum(request.path == path for request in self.server.asked)
 
     @asynccontextmanager
     async def embedder(
@@ -104,14 +104,14 @@ async def test_many_passages_are_a_job_that_is_looked_after_until_it_is_done(ben
     assert _right(rows)
     assert bench.paused == [7.0] * 3
     assert bench.asked("/v1/embeddings") == 0
-    assert [(one.tokens, one.batch) for one in bench.spent] == [(2 * MIN_TEXTS, True)]
+    assert [(spent.tokens, spent.batch) for spent in bench.spent] == [(2 * MIN_TEXTS, True)]
 
 
 async def test_a_question_and_a_few_passages_are_asked_at_once(bench: Bench) -> None:
     async with bench.embedder() as embedder:
         await embedder.embed(["a"], Kind.PASSAGE)
         await embedder.embed(["a"], Kind.QUERY)
-    assert {one.path for one in bench.server.asked} == {"/v1/embeddings"}
+    assert {request.path for request in bench.server.asked} == {"/v1/embeddings"}
 
 
 async def test_the_job_of_an_earlier_life_is_found_and_not_paid_twice(bench: Bench) -> None:
@@ -131,8 +131,8 @@ async def test_a_line_that_a_job_left_out_is_asked_at_once_and_the_others_are_ke
     async with bench.embedder() as embedder:
         assert _right(await embedder.embed(TEXTS, Kind.PASSAGE))
         assert embedder.bulk == 5000
-    asked = [one for one in bench.server.asked if one.path == "/v1/embeddings"]
-    assert [len(one.json["input"]) for one in asked] == [2]
+    requests = [request for request in bench.server.asked if request.path == "/v1/embeddings"]
+    assert [len(request.json["input"]) for request in requests] == [2]
 
 
 async def test_a_vector_of_another_size_in_a_job_is_none_for_that_text(bench: Bench) -> None:
@@ -143,7 +143,7 @@ async def test_a_vector_of_another_size_in_a_job_is_none_for_that_text(bench: Be
     bench.jobs.spoil = narrow
     async with bench.embedder() as embedder:
         rows = await embedder.embed(TEXTS, Kind.PASSAGE)
-    assert [place for place, row in enumerate(rows) if not row.any()] == [7]
+    assert [position for position, row in enumerate(rows) if not row.any()] == [7]
 
 
 @pytest.mark.parametrize("fault", ["failed", "expired", "empty", "nonsense"])

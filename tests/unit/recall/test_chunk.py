@@ -22,7 +22,7 @@ SIZES = st.sampled_from([(256, 32), (400, 80), (1024, 128), (16, 0), (16, 8), (6
 
 @given(TEXTS, SIZES)
 def test_every_visible_character_is_in_a_piece(text: str, sizes: tuple[int, int]) -> None:
-    covered = {at for one in _cut(text, sizes) for at in range(one.start, one.end)}
+    covered = {at for chunk in _cut(text, sizes) for at in range(chunk.start, chunk.end)}
     assert not [at for at, char in enumerate(text) if not char.isspace() and at not in covered]
 
 
@@ -30,12 +30,12 @@ def test_every_visible_character_is_in_a_piece(text: str, sizes: tuple[int, int]
 @given(TEXTS, SIZES)
 def test_a_piece_is_the_text_that_its_lines_say(text: str, sizes: tuple[int, int]) -> None:
     lines = text.split("\n")
-    for one in _cut(text, sizes):
-        assert one.text == text[one.start : one.end]
-        assert one.text.strip()
-        assert one.text in "\n".join(lines[one.start_line - 1 : one.end_line])
-        assert one.start_line == text.count("\n", 0, one.start) + 1
-        assert one.end_line == one.start_line + one.text.count("\n")
+    for chunk in _cut(text, sizes):
+        assert chunk.text == text[chunk.start : chunk.end]
+        assert chunk.text.strip()
+        assert chunk.text in "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
+        assert chunk.start_line == text.count("\n", 0, chunk.start) + 1
+        assert chunk.end_line == chunk.start_line + chunk.text.count("\n")
 
 
 @pytest.mark.requirement("chunk-size-overlap")
@@ -44,7 +44,7 @@ def test_pieces_have_their_size_and_share_no_more_than_the_overlap(
     text: str, sizes: tuple[int, int]
 ) -> None:
     found = _cut(text, sizes)
-    assert all(len(one.text) <= sizes[0] * TOKEN for one in found)
+    assert all(len(chunk.text) <= sizes[0] * TOKEN for chunk in found)
     for one, following in pairwise(found):
         assert one.start < following.start
         assert one.end < following.end
@@ -59,7 +59,7 @@ def test_a_short_text_is_one_piece() -> None:
 
 def test_blank_lines_behind_the_text_make_no_piece_of_what_was_said_before() -> None:
     text = "\n" * 8 + "0\n0\n00\n00\n00\n00000\n000000\n00000000\n000000000\n000000000\n  "
-    assert [one.end for one in chunks(text, size=16, overlap=8)] == [62]
+    assert [chunk.end for chunk in chunks(text, size=16, overlap=8)] == [62]
 
 
 def test_nothing_has_no_pieces() -> None:
@@ -69,34 +69,34 @@ def test_nothing_has_no_pieces() -> None:
 @pytest.mark.requirement("chunk-line-aware")
 def test_a_line_without_the_end_of_a_sentence_is_never_cut() -> None:
     lines = [f"- item {number} of a list" for number in range(40)]
-    for one in chunks("\n".join(lines), size=64, overlap=8):
-        assert set(one.text.split("\n")) <= set(lines)
+    for chunk in chunks("\n".join(lines), size=64, overlap=8):
+        assert set(chunk.text.split("\n")) <= set(lines)
 
 
 @pytest.mark.requirement("chunk-line-aware")
 def test_a_long_line_is_cut_at_the_end_of_a_sentence() -> None:
     found = chunks("One is here. Two is there! Is three? " * 4, size=16, overlap=0)
-    assert all(one.text[-1] in ".!?" for one in found)
-    assert {(one.start_line, one.end_line) for one in found} == {(1, 1)}
+    assert all(chunk.text[-1] in ".!?" for chunk in found)
+    assert {(chunk.start_line, chunk.end_line) for chunk in found} == {(1, 1)}
 
 
 def test_chinese_is_cut_at_its_full_stops() -> None:
     found = chunks("我们今天去公园散步。天气很好。" * 12, size=16, overlap=0)
-    assert all(one.text[-1] == "。" for one in found)
+    assert all(chunk.text[-1] == "。" for chunk in found)
 
 
 def test_a_long_sentence_is_cut_between_words() -> None:
     found = chunks("word " * 60, size=16, overlap=0)
-    assert all(set(one.text.split()) == {"word"} for one in found)
+    assert all(set(chunk.text.split()) == {"word"} for chunk in found)
 
 
 def test_a_character_is_never_torn_from_its_accent() -> None:
-    assert all(one.text[0] == "e" for one in chunks("e\u0301" * 200, size=16, overlap=0))
+    assert all(chunk.text[0] == "e" for chunk in chunks("e\u0301" * 200, size=16, overlap=0))
 
 
 def test_a_heading_goes_with_what_follows_it() -> None:
     text = "x" * 50 + "\n# Birds\n" + "They fly south. " * 3
-    assert [one.text.split()[0] for one in chunks(text, size=16, overlap=0)] == ["x" * 50, "#"]
+    assert [chunk.text.split()[0] for chunk in chunks(text, size=16, overlap=0)] == ["x" * 50, "#"]
 
 
 def test_the_end_of_a_piece_is_repeated_in_the_next() -> None:

@@ -33,9 +33,9 @@ ASKED = {"fox": 1.0, "42": 0.5, "error_42": 1.0, "zurich": 2.0, "absent": 1.0}
 
 def test_words_find_the_passage_that_has_them(tmp_path: Path) -> None:
     collection = _filled(tmp_path, "A red fox", "A blue bird", "x")
-    found = collection.scores({"fox": 1.0})
-    assert found.id[np.argmax(found.text)] == 1
-    assert np.count_nonzero(found.text) == 1
+    scores = collection.scores({"fox": 1.0})
+    assert scores.id[np.argmax(scores.text)] == 1
+    assert np.count_nonzero(scores.text) == 1
 
 
 @pytest.mark.requirement("search-text-engine")
@@ -59,21 +59,21 @@ def test_a_keyword_a_name_a_term_and_an_identifier_are_ranked_by_bm25(
         "It failed with ERR_CONN_42 and was restarted.",
         "Ada: err 42 times, then ask the keeper to say so; a drain is a drain.",
     )
-    found = _filled(tmp_path, *texts).scores(dict.fromkeys(Words().content(question), 1.0))
-    rows = [_passage(number, texts[number - 1]) for number in found.id.tolist()]
-    assert found.text == pytest.approx(_naive(rows, dict.fromkeys(Words().content(question), 1.0)))
-    assert found.id[np.argmax(found.text)] == best
+    scores = _filled(tmp_path, *texts).scores(dict.fromkeys(Words().content(question), 1.0))
+    rows = [_passage(number, texts[number - 1]) for number in scores.id.tolist()]
+    assert scores.text == pytest.approx(_naive(rows, dict.fromkeys(Words().content(question), 1.0)))
+    assert scores.id[np.argmax(scores.text)] == best
 
 
 def test_an_empty_collection_finds_nothing(tmp_path: Path) -> None:
-    found = Collection(tmp_path / "new").scores({"fox": 1.0}, np.ones(3, np.float32))
-    assert (len(found), found.vector, found.mask) == (0, None, None)
+    scores = Collection(tmp_path / "new").scores({"fox": 1.0}, np.ones(3, np.float32))
+    assert (len(scores), scores.vector, scores.mask) == (0, None, None)
 
 
 def test_rows_are_ordered_by_document_and_place(tmp_path: Path) -> None:
     collection = Collection(tmp_path)
-    for number, document, place in ((1, 2, 1), (2, 1, 0), (3, 2, 0), (4, 1, 1)):
-        collection.refresh(added=[Passage(number, document, place, "fox")])
+    for number, document, position in ((1, 2, 1), (2, 1, 0), (3, 2, 0), (4, 1, 1)):
+        collection.refresh(added=[Passage(number, document, position, "fox")])
     assert collection.scores({}).id.tolist() == [2, 4, 3, 1]
 
 
@@ -91,38 +91,39 @@ def test_scores_are_those_of_a_collection_made_at_once(
             last = dict(batch)
             added = [_passage(one, text) for one, text in last.items() if text is not None]
             removed = [one for one, text in last.items() if text is None]
-            new = {one.id: _vector(one.id) for one in added if one.id % 2}
+            new = {passage.id: _vector(passage.id) for passage in added if passage.id % 2}
             collection = Collection(folder)
             collection.refresh(added=added, removed=removed, vectors=new, model="m")
             for one in removed:
                 held.pop(one, None)
                 vectors.pop(one, None)
-            held |= {one.id: one for one in added}
+            held |= {passage.id: passage for passage in added}
             vectors |= new
             if len(batch) % 4 == 3:
                 collection.compact()
     grown = Collection(folder)
     question = _vector(5)
-    found = grown.scores(ASKED, question)
-    rows = sorted(held.values(), key=lambda one: (one.document, one.position))
-    assert found.id.tolist() == [one.id for one in rows]
-    assert found.text == pytest.approx(_naive(rows, ASKED), rel=1e-5)
+    scores = grown.scores(ASKED, question)
+    rows = sorted(held.values(), key=lambda passage: (passage.document, passage.position))
+    assert scores.id.tolist() == [row.id for row in rows]
+    assert scores.text == pytest.approx(_naive(rows, ASKED), rel=1e-5)
     assert grown.embedded() == vectors.keys()
     if vectors:
         cosines = {one: float(vector @ question) for one, vector in vectors.items()}
-        wanted = [
-            cosines.get(one.id, at) for one, at in zip(rows, _as_words(found, cosines), strict=True)
+        expected = [
+            cosines.get(passage.id, at)
+            for passage, at in zip(rows, _as_words(scores, cosines), strict=True)
         ]
-        assert found.vector == pytest.approx(wanted, abs=1e-6)
+        assert scores.vector == pytest.approx(expected, abs=1e-6)
     else:
-        assert found.vector is None
+        assert scores.vector is None
 
 
-def _as_words(found: Scores, cosines: dict[int, float]) -> Floats:
+def _as_words(scores: Scores, cosines: dict[int, float]) -> Floats:
     """Returns the cosine of each passage without a vector: as near as its words are good."""
     mean, best = np.mean(list(cosines.values())), max(cosines.values())
-    enough = max(float(found.text.max()), SURE * found.possible, 1e-6)
-    return np.asarray(mean + (best - mean) * found.text / enough, np.float32)
+    enough = max(float(scores.text.max()), SURE * scores.possible, 1e-6)
+    return np.asarray(mean + (best - mean) * scores.text / enough, np.float32)
 
 
 def test_searches_are_limited_to_documents_and_dates(tmp_path: Path) -> None:
@@ -144,8 +145,8 @@ def test_searches_are_limited_to_documents_and_dates(tmp_path: Path) -> None:
 def test_vectors_are_made_as_long_as_one(tmp_path: Path) -> None:
     collection = _filled(tmp_path, "a", "b")
     collection.refresh(vectors={1: np.array([3, 4], np.float32)})
-    found = collection.scores({}, np.array([1, 0], np.float32))
-    assert found.vector == pytest.approx([0.6, 0.6])
+    scores = collection.scores({}, np.array([1, 0], np.float32))
+    assert scores.vector == pytest.approx([0.6, 0.6])
 
 
 def test_vectors_of_another_model_replace_the_old(tmp_path: Path) -> None:
@@ -263,8 +264,11 @@ def test_damage_anywhere_finds_less_or_is_noticed(
     file.write_bytes(data)
     opened = Collection(folder)
     with suppress(DamagedError), np.errstate(all="ignore"):
-        found, whole = opened.scores(ASKED, _vector(5)), Collection(sound).scores(ASKED, _vector(5))
-        assert not len(found) or np.array_equal(found.text, whole.text), "words are as they were"
+        scores, whole = (
+            opened.scores(ASKED, _vector(5)),
+            Collection(sound).scores(ASKED, _vector(5)),
+        )
+        assert not len(scores) or np.array_equal(scores.text, whole.text), "words are as they were"
     opened.refresh(removed=opened.ids())
     assert opened.ids() == frozenset()
 
@@ -285,28 +289,28 @@ def test_a_full_disk_leaves_the_collection_as_it_was(tmp_path: Path) -> None:
 
 def test_searchers_see_a_change_whole_or_not_at_all(tmp_path: Path) -> None:
     collection = Collection(tmp_path)
-    collection.refresh(added=[_passage(one, "old fox") for one in range(1, 51)])
+    collection.refresh(added=[_passage(number, "old fox") for number in range(1, 51)])
     stop, wrong = threading.Event(), list[tuple[int, int]]()
 
     def search() -> None:
         while not stop.is_set():
-            found = collection.scores({"old": 1.0, "new": 1.0})
-            if len(found) != 50 or np.count_nonzero(found.text) != 50:
-                wrong.append((len(found), int(np.count_nonzero(found.text))))
+            scores = collection.scores({"old": 1.0, "new": 1.0})
+            if len(scores) != 50 or np.count_nonzero(scores.text) != 50:
+                wrong.append((len(scores), int(np.count_nonzero(scores.text))))
 
     threads = [threading.Thread(target=search) for _ in range(4)]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     for change in range(12):
         first = 1 + change * 50
         text = "new fox" if change % 2 else "old fox"
-        added = [_passage(one, text) for one in range(first + 50, first + 100)]
+        added = [_passage(number, text) for number in range(first + 50, first + 100)]
         collection.refresh(added=added, removed=range(first, first + 50))
         if change % 5 == 0:
             collection.compact()
     stop.set()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.join(60)
     assert wrong == []
 
 
@@ -329,18 +333,18 @@ def _vector(number: int) -> Floats:
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
-def _naive(rows: Sequence[Passage], asked: Mapping[str, float]) -> list[float]:
+def _naive(rows: Sequence[Passage], params: Mapping[str, float]) -> list[float]:
     """Returns BM25 (k1 1.2, b 0.3) as its formula says."""
-    counts = [Counter(terms(one.text)) for one in rows]
-    mean = max(1.0, sum(one.total() for one in counts) / max(1, len(rows)))
+    counts = [Counter(terms(row.text)) for row in rows]
+    mean = max(1.0, sum(count.total() for count in counts) / max(1, len(rows)))
     found: list[float] = []
-    for one in counts:
+    for counter in counts:
         score = 0.0
-        for term, weight in asked.items():
+        for term, weight in params.items():
             having = sum(term in other for other in counts)
             idf = math.log(1 + (len(rows) - having + 0.5) / (having + 0.5))
-            norm = 1.2 * (1 - 0.3 + 0.3 * one.total() / mean)
-            score += weight * idf * one[term] * 2.2 / (one[term] + norm)
+            norm = 1.2 * (1 - 0.3 + 0.3 * counter.total() / mean)
+            score += weight * idf * counter[term] * 2.2 / (counter[term] + norm)
         found.append(score)
     return found
 
@@ -360,11 +364,11 @@ def test_a_search_looks_at_no_more_places_the_more_is_kept(
     often = [f"often{number}" for number in range(10)]
     texts = [" ".join(often) for _ in range(kept)]
     texts[7] += " heron"
-    found = _filled(tmp_path, *texts).scores(dict.fromkeys([*often, "heron"], 1.0))
+    scores = _filled(tmp_path, *texts).scores(dict.fromkeys([*often, "heron"], 1.0))
     assert sum(looked) <= 120
-    assert found.id[np.argmax(found.text)] == 8
+    assert scores.id[np.argmax(scores.text)] == 8
     # What was left out for being common keeps no passage from having all that was looked for.
-    assert found.text.max() >= 0.5 * found.possible
+    assert scores.text.max() >= 0.5 * scores.possible
 
 
 def test_of_a_long_question_the_rarest_words_are_looked_for(
@@ -373,7 +377,7 @@ def test_of_a_long_question_the_rarest_words_are_looked_for(
     monkeypatch.setattr(snapshot, "MAX_TERMS", 3)
     texts = ["a b c d e"] * 5 + ["a b c d e rare1 rare2"]
     asked = [*"abcde", "rare1", "rare2"]
-    found = _filled(tmp_path, *texts).scores(dict.fromkeys(asked, 1.0))
+    scores = _filled(tmp_path, *texts).scores(dict.fromkeys(asked, 1.0))
     few = _filled(tmp_path / "few", *texts).scores(dict.fromkeys(["rare1", "rare2", "a"], 1.0))
-    assert found.text == pytest.approx(few.text)
-    assert found.possible == pytest.approx(few.possible)
+    assert scores.text == pytest.approx(few.text)
+    assert scores.possible == pytest.approx(few.possible)

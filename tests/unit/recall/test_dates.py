@@ -61,14 +61,16 @@ def test_some_count_from_now(question: str, days: list[Day]) -> None:
 
 def test_last_week_is_the_seven_days_before() -> None:
     (days,) = named("What did we eat last week?", NOW)
-    assert [one for one in range(20, 29) if days.has(date(2026, 2, one))] == list(range(23, 29))
+    assert [number for number in range(20, 29) if days.has(date(2026, 2, number))] == list(
+        range(23, 29)
+    )
     assert days.has(date(2026, 3, 1))
     assert not days.has(date(2026, 3, 2))
 
 
 def test_a_day_is_that_day_and_no_other() -> None:
-    found = [one for one in range(1, 32) if Day(2023, 5, 8).has(date(2023, 5, one))]
-    assert found == [8]
+    numbers = [number for number in range(1, 32) if Day(2023, 5, 8).has(date(2023, 5, number))]
+    assert numbers == [8]
     assert [month for month in range(1, 13) if Day(2023, 5).has(date(2023, month, 1))] == [5]
 
 
@@ -134,12 +136,12 @@ WEDNESDAY = int(datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp() * 1000)
 def test_days_are_exact_in_all_languages(question: str, first: str, last: str) -> None:
     (days,) = named(f"What was {question}?", WEDNESDAY)
     year = date(2025, 3, 1)
-    found = [one for n in range(375) if days.has(one := year + timedelta(days=n))]
-    assert [found[0].isoformat(), found[-1].isoformat()] == [first, last]
-    assert len(found) == (found[-1] - found[0]).days + 1
+    numbers = [one for n in range(375) if days.has(one := year + timedelta(days=n))]
+    assert [numbers[0].isoformat(), numbers[-1].isoformat()] == [first, last]
+    assert len(numbers) == (numbers[-1] - numbers[0]).days + 1
     assert days.is_exact == (first == last)
     covered = list(within(days, range(2025, 2027)))
-    assert (found[0], found[-1]) in covered
+    assert (numbers[0], numbers[-1]) in covered
 
 
 def test_habits_are_no_days() -> None:

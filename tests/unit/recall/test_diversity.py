@@ -52,7 +52,7 @@ def test_of_equal_texts_the_newest_takes_the_place_of_the_first() -> None:
 
 def order(texts: list[str], dates: list[int], asked: str, margin: float = 0.1) -> list[int]:
     scores = [0.5 - 0.01 * at for at in range(len(texts))]
-    return newer_first([tokens(one) for one in texts], dates, scores, margin, tokens(asked))
+    return newer_first([tokens(text) for text in texts], dates, scores, margin, tokens(asked))
 
 
 def test_of_near_equal_statements_the_newer_comes_first() -> None:

@@ -46,7 +46,7 @@ def test_each_row_of_a_matrix_is_a_vector() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "dims", "told"),
+    ("answer", "dims", "text"),
     [
         ([[1.0, 2.0]], None, "1 x 2 numbers for 2 texts"),
         ([[1.0], [2.0], [3.0]], None, "3 x 1 numbers for 2 texts"),
@@ -55,9 +55,9 @@ def test_each_row_of_a_matrix_is_a_vector() -> None:
     ],
 )
 def test_an_answer_of_another_size_is_refused(
-    answer: list[list[float]], dims: int | None, told: str
+    answer: list[list[float]], dims: int | None, text: str
 ) -> None:
-    with pytest.raises(EmbeddingAnswerError, match=told):
+    with pytest.raises(EmbeddingAnswerError, match=text):
         checked(np.array(answer), 2, dims, "it")
 
 

@@ -104,11 +104,11 @@ async def test_one_that_failed_rests_longer_each_time_and_then_comes_back(
     for rest in (*COOLDOWNS, COOLDOWNS[-1]):
         with pytest.raises(EmbeddingError, match="busy"):
             await chain.passages(["x"], A)
-        asked = len(a.asked)
+        count = len(a.asked)
         time.now += rest - 1
         with pytest.raises(EmbeddingError, match="cools down: busy"):
             await chain.query("x", A)
-        assert len(a.asked) == asked
+        assert len(a.asked) == count
         time.now += 1
     a.error = None
     assert chain.trouble() is None

@@ -16,10 +16,12 @@ def test_the_pieces_of_a_text_are_the_text_and_each_is_short_enough(
     texts: list[str], limit: int
 ) -> None:
     found = split(texts, limit)
-    for place, text in enumerate(texts):
-        assert "".join(one.text for one in found if one.owner == place) == text.replace("\0", " ")
-    assert all(tokens(one.text) <= limit for one in found)
-    assert {one.owner for one in found} == set(range(len(texts)))
+    for position, text in enumerate(texts):
+        assert "".join(text.text for text in found if text.owner == position) == text.replace(
+            "\0", " "
+        )
+    assert all(tokens(text.text) <= limit for text in found)
+    assert {text.owner for text in found} == set(range(len(texts)))
 
 
 @given(TEXTS, st.integers(9, 100), st.integers(100, 300), st.integers(1, 5))
@@ -29,13 +31,13 @@ def test_requests_hold_every_piece_in_order_and_keep_the_limits(
     found = split(texts, limit)
     limits = ModelLimits(limit, most, count)
     asked = list(requests(found, limits))
-    assert [one for request in asked for one in request] == found
+    assert [text for request in asked for text in request] == found
     assert all(len(request) <= count for request in asked)
-    assert all(sum(tokens(one.text) for one in request) <= most for request in asked)
+    assert all(sum(tokens(text.text) for text in request) <= most for request in asked)
 
 
 def test_a_text_is_cut_between_words() -> None:
-    assert [one.text for one in split(["alpha beta gamma"], 6)] == ["alpha ", "beta gamma"]
+    assert [word.text for word in split(["alpha beta gamma"], 6)] == ["alpha ", "beta gamma"]
 
 
 def test_what_no_model_can_read_is_replaced() -> None:

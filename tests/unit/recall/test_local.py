@@ -212,7 +212,7 @@ _STAY = "import time; time.sleep(600)"
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "text"),
     [
         ("import sys; sys.exit('no such thing')", "no such thing"),
         (f"import os; os.write(1, bytes(100)); {_STAY}", "sent an invalid frame"),
@@ -220,9 +220,9 @@ _STAY = "import time; time.sleep(600)"
         ("import os; os.write(1, bytes([0, 0, 0, 9, 1]))", "ended"),
     ],
 )
-async def test_a_process_that_cannot_speak_is_given_up(script: str, told: str) -> None:
+async def test_a_process_that_cannot_speak_is_given_up(script: str, text: str) -> None:
     async with _embedder(script) as embedder:
-        with pytest.raises(EmbeddingError, match=told):
+        with pytest.raises(EmbeddingError, match=text):
             await embedder.embed(["a"], Kind.PASSAGE)
 
 

@@ -76,11 +76,11 @@ async def _embed(bench: Bench, *texts: str, kind: Kind = Kind.PASSAGE) -> "np.nd
 async def test_openai_is_asked_as_it_wants_and_its_rows_are_put_in_order(bench: Bench) -> None:
     rows = await _embed(bench, "abc", "")
     assert rows == pytest.approx(np.array([[0.9**0.5, 0.1**0.5], [0.5**0.5, 0.5**0.5]]))
-    (asked,) = bench.server.asked
-    assert (asked.method, asked.path) == ("POST", "/v1/embeddings")
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.json == {"model": "m1", "input": ["abc", " "], "encoding_format": "float"}
-    assert [(one.tokens, one.error) for one in bench.spent] == [(2, None)]
+    (request,) = bench.server.asked
+    assert (request.method, request.path) == ("POST", "/v1/embeddings")
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.json == {"model": "m1", "input": ["abc", " "], "encoding_format": "float"}
+    assert [(spent.tokens, spent.error) for spent in bench.spent] == [(2, None)]
 
 
 @pytest.mark.requirement("embed-provider-gemini")
@@ -104,7 +104,7 @@ async def test_gemini_gets_several_texts_in_one_synchronous_request(bench: Bench
         "outputDimensionality": 768,
     }
     assert second.json["requests"][0]["taskType"] == "RETRIEVAL_QUERY"
-    assert [one.tokens for one in bench.spent] == [None, 7]
+    assert [spent.tokens for spent in bench.spent] == [None, 7]
 
 
 @pytest.mark.requirement("embed-provider-voyage")
@@ -112,7 +112,7 @@ async def test_voyage_is_told_what_a_text_is_for(bench: Bench) -> None:
     async with bench.embedder(VoyageWire()) as embedder:
         await embedder.embed(["a"], Kind.QUERY)
         await embedder.embed(["b"], Kind.PASSAGE)
-    assert [one.json["input_type"] for one in bench.server.asked] == ["query", "document"]
+    assert [request.json["input_type"] for request in bench.server.asked] == ["query", "document"]
 
 
 async def test_headers_of_the_owner_win_over_ours(bench: Bench) -> None:
@@ -123,7 +123,7 @@ async def test_headers_of_the_owner_win_over_ours(bench: Bench) -> None:
 
 async def test_many_texts_go_in_batches_four_at_a_time_and_come_back_in_order(bench: Bench) -> None:
     bench.server.held = anyio.Event()
-    texts = ["x" * (1000 + place) for place in range(100)]
+    texts = ["x" * (1000 + number) for number in range(100)]
     rows: list[np.ndarray[Any, Any]] = []
 
     async def embed() -> None:
@@ -137,14 +137,14 @@ async def test_many_texts_go_in_batches_four_at_a_time_and_come_back_in_order(be
                 await anyio.wait_all_tasks_blocked()
         bench.server.held.set()
     assert bench.server.most == remote.CONCURRENCY
-    assert all(sum(map(len, one.json["input"])) // 2 <= 8000 for one in bench.server.asked)
+    assert all(sum(map(len, request.json["input"])) // 2 <= 8000 for request in bench.server.asked)
     assert np.argsort(rows[0][:, 1])[::-1].tolist() == list(range(100))
 
 
 async def test_a_text_that_is_too_long_gets_the_mean_of_its_pieces(bench: Bench) -> None:
     rows = await _embed(bench, "word " * 8000, "b")
     assert rows.shape == (2, 2)
-    assert sum(len(one.json["input"]) for one in bench.server.asked) == 4
+    assert sum(len(request.json["input"]) for request in bench.server.asked) == 4
 
 
 async def test_no_text_costs_no_request(bench: Bench) -> None:
@@ -161,7 +161,7 @@ async def test_what_may_pass_is_tried_three_times_more(bench: Bench, status: int
     with pytest.raises(EmbeddingError, match=f"far answered {status}: busy"):
         await _embed(bench, "a")
     assert len(bench.server.asked) == 8
-    assert [one.error is None for one in bench.spent] == [False] * 3 + [True] + [False] * 4
+    assert [spent.error is None for spent in bench.spent] == [False] * 3 + [True] + [False] * 4
 
 
 async def test_a_provider_s_own_wish_is_waited_for_unless_it_is_long(bench: Bench) -> None:
@@ -169,9 +169,9 @@ async def test_a_provider_s_own_wish_is_waited_for_unless_it_is_long(bench: Benc
     await _embed(bench, "a")
     assert bench.paused == [7.25]
     bench.server.replies = [Reply(429, {}, (("retry-after", "100"),))]
-    with pytest.raises(EmbeddingError) as told:
+    with pytest.raises(EmbeddingError) as caught:
         await _embed(bench, "a")
-    assert told.value.retry_after == 100
+    assert caught.value.retry_after == 100
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ async def test_a_refusal_is_told_at_once_and_without_the_key(
     bench: Bench, status: int, body: object, kind: type[EmbeddingError]
 ) -> None:
     bench.server.replies = [Reply(status, body)]
-    with pytest.raises(kind, match=str(status)) as told:
+    with pytest.raises(kind, match=str(status)) as caught:
         await _embed(bench, "a")
-    assert KEY not in str(told.value)
+    assert KEY not in str(caught.value)
     assert len(bench.server.asked) == 1
 
 
 def _rows(*rows: object) -> Reply:
-    listed = [{"index": place, "embedding": row} for place, row in enumerate(rows)]
+    listed = [{"index": position, "embedding": row} for position, row in enumerate(rows)]
     return Reply(body={"data": listed})
 
 
@@ -244,36 +244,36 @@ async def test_one_useless_vector_of_an_answer_is_one_text_s(bench: Bench, row: 
 async def test_what_was_answered_before_a_request_failed_is_paid_and_handed_over(
     bench: Bench,
 ) -> None:
-    texts = ["x" * 1000 + str(place) for place in range(300)]
+    texts = ["x" * 1000 + str(number) for number in range(300)]
 
-    def third(asked: Asked) -> Reply:
+    def third(request: Asked) -> Reply:
         busy = len(bench.server.asked) > 2
-        return Reply(500, {"error": "busy"}) if busy else openai(asked)
+        return Reply(500, {"error": "busy"}) if busy else openai(request)
 
     bench.server.handler = third
     async with bench.embedder() as embedder:
-        with pytest.raises(EmbeddingError, match="busy") as told:
+        with pytest.raises(EmbeddingError, match="busy") as caught:
             await embedder.embed(texts, Kind.PASSAGE)
-    paid = [text for one in bench.server.asked[:2] for text in one.json["input"]]
-    assert sorted(texts[place] for place in told.value.answered) == sorted(paid)
-    assert all(row.shape == (2,) for row in told.value.answered.values())
+    paid = [text for request in bench.server.asked[:2] for text in request.json["input"]]
+    assert sorted(texts[position] for position in caught.value.answered) == sorted(paid)
+    assert all(row.shape == (2,) for row in caught.value.answered.values())
 
 
 async def test_a_refused_request_does_not_keep_the_others_from_being_answered(
     bench: Bench,
 ) -> None:
-    texts = ["x" * 1000 + str(place) for place in range(100)]
+    texts = ["x" * 1000 + str(number) for number in range(100)]
 
-    def picky(asked: Asked) -> Reply:
-        bad = texts[50] in asked.json["input"]
-        return Reply(400, {"error": {"message": "no"}}) if bad else openai(asked)
+    def picky(request: Asked) -> Reply:
+        bad = texts[50] in request.json["input"]
+        return Reply(400, {"error": {"message": "no"}}) if bad else openai(request)
 
     bench.server.handler = picky
     async with bench.embedder() as embedder:
-        with pytest.raises(EmbeddingRefusedError) as told:
+        with pytest.raises(EmbeddingRefusedError) as caught:
             await embedder.embed(texts, Kind.PASSAGE)
-    (request,) = [one for one in bench.server.asked if texts[50] in one.json["input"]]
-    assert {texts[at] for at in range(100) if at not in told.value.answered} == set(
+    (request,) = [request for request in bench.server.asked if texts[50] in request.json["input"]]
+    assert {texts[at] for at in range(100) if at not in caught.value.answered} == set(
         request.json["input"]
     )
 

@@ -41,8 +41,8 @@ def test_a_passage_of_nobody_loses_nothing_against_one_of_the_named_person() -> 
     "label", ["Ada: ", "**Ada:** ", "**Ada**: ", "- ADA: ", "> **Ada:** ", "Ada Byron: ", "Ada : "]
 )
 def test_a_speaker_is_known_however_the_name_is_written(label: str) -> None:
-    said = f"{label}I like the boat.\n{label}It is a fine boat.\n"
-    texts = ("Bo: the boat: it is red.\nBo: I like it so.", f"It was so:\n{said}")
+    text = f"{label}I like the boat.\n{label}It is a fine boat.\n"
+    texts = ("Bo: the boat: it is red.\nBo: I like it so.", f"It was so:\n{text}")
     assert order("What did Ada Byron paint?", *texts) == [1, 0]
 
 
@@ -64,9 +64,11 @@ def test_a_field_is_no_speaker() -> None:
         for n, name in enumerate(("Ben", "Carla"))
     ]
     diary = "Called Ben on the phone, then wrote to Carla about her address."
-    asked = read("phone Ben", WORDS)
-    found = weigh([0.5] * 3, range(3), [-1] * 3, [*cards, diary], asked, Hints())
-    assert not [name for one in found for name, amount in one.parts if name == "said" and amount]
+    question = read("phone Ben", WORDS)
+    found = weigh([0.5] * 3, range(3), [-1] * 3, [*cards, diary], question, Hints())
+    assert not [
+        name for weighed in found for name, amount in weighed.parts if name == "said" and amount
+    ]
 
 
 def test_the_echo_of_a_question_counts_less_than_what_answers() -> None:
@@ -97,25 +99,25 @@ def test_a_passage_of_a_day_that_is_named_is_preferred() -> None:
         found = weigh([0.5] * 3, range(3), dates, ["a", "b", "c"], read(question, WORDS), Hints())
         assert found[2].score > found[1].score == found[0].score
         assert ("dated", amount) in found[2].parts
-        assert {name for one in found for name, _ in one.parts} <= SCORE_DESCRIPTIONS.keys()
+        assert {name for weighed in found for name, _ in weighed.parts} <= SCORE_DESCRIPTIONS.keys()
 
 
 def test_a_passage_beside_a_better_one_of_its_document_gains() -> None:
-    asked = read("boat", WORDS)
-    found = weigh([0.9, 0.4, 0.4], [1, 1, 2], [-1] * 3, ["a", "b", "c"], asked, Hints())
+    question = read("boat", WORDS)
+    found = weigh([0.9, 0.4, 0.4], [1, 1, 2], [-1] * 3, ["a", "b", "c"], question, Hints())
     assert found[1].score > found[2].score
 
 
 @pytest.mark.parametrize("score", [0.0, 1.0])
 def test_the_score_stays_between_0_and_1(score: float) -> None:
-    asked = read("When and how many times did Ada paint in May 2023?", WORDS)
+    question = read("When and how many times did Ada paint in May 2023?", WORDS)
     texts = ["Bo: why?", "Ada: twice, last week"]
-    for one in weigh([score, score], [1, 2], [day("2023-05-08"), -1], texts, asked, Hints()):
-        assert 0 <= one.score <= 1
+    for weighed in weigh([score, score], [1, 2], [day("2023-05-08"), -1], texts, question, Hints()):
+        assert 0 <= weighed.score <= 1
 
 
 def test_a_passage_whose_text_names_the_day_is_preferred_too() -> None:
-    asked = read("What did we paint on 8 May 2023?", WORDS)
+    question = read("What did we paint on 8 May 2023?", WORDS)
     texts = ["8 May 2023: the boat", "9 May 2023: the boat"]
-    found = weigh([0.5] * 2, range(2), [-1] * 2, texts, asked, Hints())
+    found = weigh([0.5] * 2, range(2), [-1] * 2, texts, question, Hints())
     assert found[0].score > found[1].score

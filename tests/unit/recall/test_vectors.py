@@ -63,7 +63,7 @@ def test_a_large_collection_reads_its_vectors_from_the_disk(tmp_path: Path) -> N
     found, questions = _clustered(SMALL + 100)
     collection = Collection(tmp_path)
     collection.refresh(
-        added=[Passage(one + 1, 1, one, "x") for one in range(len(found))],
+        added=[Passage(number + 1, 1, number, "x") for number in range(len(found))],
         vectors={one + 1: vector for one, vector in enumerate(found)},
     )
     collection.refresh(removed=[1], vectors={2: -found[1]})

@@ -19,8 +19,8 @@ async def test_a_limited_key_reads_no_name_of_another_namespace(lab: Lab) -> Non
     for what in ("namespaces", "memories", "agents"):
         answer = await lab.get(f"/v1/owners/{lab.owner}/{what}?limit=1", by=scoped)
         cursor = base64.urlsafe_b64decode((answer.json().get("next_cursor") or "") + "==")
-        told = answer.text + cursor.decode()
-        assert "shared" in told or what == "memories"
-        assert "private" not in told
-        assert "hidden" not in told
+        text = answer.text + cursor.decode()
+        assert "shared" in text or what == "memories"
+        assert "private" not in text
+        assert "hidden" not in text
         assert not answer.json().get("has_more")

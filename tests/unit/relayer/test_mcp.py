@@ -48,8 +48,8 @@ async def test_tools_store_and_find_in_the_namespace_of_the_client(lab: Lab) -> 
     assert (failed, job["status"]) == (False, "running")
     _, state = await tool(lab, "memwal_remember_status", {"job_ids": [job["job_id"]]})
     assert state["results"][0]["status"] == "done"
-    failed, found = await tool(lab, "memwal_recall", {"query": "tea"}, **space)
-    assert (failed, [row["text"] for row in found["results"]]) == (False, ["I drink tea"])
+    failed, payload = await tool(lab, "memwal_recall", {"query": "tea"}, **space)
+    assert (failed, [row["text"] for row in payload["results"]]) == (False, ["I drink tea"])
     _, elsewhere = await tool(lab, "memwal_recall", {"query": "tea"})
     assert elsewhere["total"] == 0
     assert (await tool(lab, "memwal_health", {}))[1]["status"] == "ok"

@@ -62,11 +62,11 @@ async def test_a_text_is_accepted_and_found_again(lab: Lab) -> None:
     assert (job["status"], job["id"]) == ("running", job["job_id"])
     state = (await lab.get(f"/api/remember/{job['job_id']}")).json()
     assert (state["status"], state["owner"], state["namespace"]) == ("done", lab.owner, "default")
-    found = (await lab.post("/api/recall", {"query": "allergic to", "limit": 5})).json()
-    assert [row["text"] for row in found["results"]] == ["I am allergic to peanuts"]
-    assert found["total"] == 1
-    assert "score" not in found["results"][0]
-    assert found["results"][0]["created_at"].endswith("Z")
+    payload = (await lab.post("/api/recall", {"query": "allergic to", "limit": 5})).json()
+    assert [row["text"] for row in payload["results"]] == ["I am allergic to peanuts"]
+    assert payload["total"] == 1
+    assert "score" not in payload["results"][0]
+    assert payload["results"][0]["created_at"].endswith("Z")
 
 
 async def test_jobs_of_others_do_not_exist(lab: Lab) -> None:
@@ -122,8 +122,8 @@ async def test_vectors_of_clients_are_stored_and_found(lab: Lab) -> None:
     )
     assert stored.status_code == 200
     assert stored.json()["owner"] == lab.owner
-    found = await lab.post("/api/recall/manual", {"vector": vector, "limit": 3}, session=False)
-    (row,) = found.json()["results"]
+    response = await lab.post("/api/recall/manual", {"vector": vector, "limit": 3}, session=False)
+    (row,) = response.json()["results"]
     assert row["blob_id"] == stored.json()["blob_id"]
     assert set(row) == {"blob_id", "distance", "created_at", "importance"}
     blob = await lab.http.get(f"/v1/blobs/{row['blob_id']}")
@@ -384,14 +384,14 @@ async def test_metrics_count_answers(lab: Lab) -> None:
 async def test_pages_of_other_sites_are_answered_only_where_the_operator_names_them(
     lab: Lab, tmp_path: Path
 ) -> None:
-    asked = {"origin": "https://app.test", "access-control-request-method": "POST"}
-    closed = await lab.http.options("/api/recall", headers=asked)
+    params = {"origin": "https://app.test", "access-control-request-method": "POST"}
+    closed = await lab.http.options("/api/recall", headers=params)
     assert "access-control-allow-origin" not in closed.headers
     opened = Lab(tmp_path, origins=("https://app.test",))
     async with opened.http:
-        preflight = await opened.http.options("/api/recall", headers=asked)
+        preflight = await opened.http.options("/api/recall", headers=params)
         assert preflight.headers["access-control-allow-origin"] == "https://app.test"
-        foreign = {**asked, "origin": "https://evil.test"}
+        foreign = {**params, "origin": "https://evil.test"}
         refused = await opened.http.options("/api/recall", headers=foreign)
         assert "access-control-allow-origin" not in refused.headers
         answer = await opened.post("/api/stats", {}, headers={"origin": "https://app.test"})

@@ -71,7 +71,7 @@ def test_a_lock_file_has_a_hash_for_each_package(name: str) -> None:
     text = (LOCKED / f"{name}.txt").read_text(encoding="utf-8")
     entries = text.replace("\\\n", " ").strip().splitlines()
     assert len(entries) == len(pins(name)) > 0
-    assert all("--hash=sha256:" in one for one in entries)
+    assert all("--hash=sha256:" in entry for entry in entries)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,14 @@ def test_a_lock_file_has_a_hash_for_each_package(name: str) -> None:
     ],
 )
 def test_what_the_project_asks_for_is_locked(name: str, extras: list[str]) -> None:
-    for one in asked(*extras):
+    for requirement in asked(*extras):
         have = [
-            version for package, version in pins(name) if package == canonicalize_name(one.name)
+            version
+            for package, version in pins(name)
+            if package == canonicalize_name(requirement.name)
         ]
-        assert have, one
-        assert all(one.specifier.contains(version) for version in have), one
+        assert have, requirement
+        assert all(requirement.specifier.contains(version) for version in have), requirement
 
 
 def test_a_developer_tests_the_versions_that_a_user_gets() -> None:

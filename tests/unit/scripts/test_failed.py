@@ -23,13 +23,13 @@ def test_the_script_reads_what_a_real_run_left(tmp_path: Path) -> None:
     )
     cache = tmp_path / "cache"
     run = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-c", "/dev/null"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*run, "--rootdir", str(tmp_path), "-o", f"cache_dir={cache}", str(tmp_path)],
         capture_output=True,
         check=False,
         timeout=60,
     )
-    assert done.returncode == 1
+    assert completed.returncode == 1
     assert ask(cache) == (0, "test_two.py::test_bad\n")
     said = json.loads((cache / "v" / OUTPUTS).read_bytes())["test_two.py::test_bad"]
     assert said.startswith("AssertionError: SKERRY_SEED=7\nassert 1 == 2")
@@ -41,8 +41,8 @@ def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
 
 def test_too_many_are_refused(tmp_path: Path) -> None:
     left(tmp_path, *(f"{PAGE}[{n}]" for n in range(MAX_FAILED + 1)))
-    code, said = ask(tmp_path)
-    assert (code, said) == (1, "")
+    code, text = ask(tmp_path)
+    assert (code, text) == (1, "")
 
 
 def test_every_file_without_a_second_try_exists() -> None:
@@ -76,9 +76,9 @@ def test_what_passed_alone_is_written_with_date_and_seed_and_named(
     assert first["said"].startswith("assert 1 == 2")
     assert isinstance(first["date"], dt.date)
     assert second["said"] == "nothing"
-    said = capsys.readouterr().out.splitlines()
-    assert said[-2:] == [f"    {one} ({first['date']})" for one in (PAGE, RACE)]
-    assert "no issue is resolved" in said[-3]
+    texts = capsys.readouterr().out.splitlines()
+    assert texts[-2:] == [f"    {one} ({first['date']})" for one in (PAGE, RACE)]
+    assert "no issue is resolved" in texts[-3]
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_what_passed_alone_is_written_with_date_and_seed_and_named(
 )
 def test_an_entry_says_what_replays_it(said: str, seed: str) -> None:
     text = f"\x00\x7f\ud800 🐚 {said}" + "x" * LONGEST
-    (found,) = tomllib.loads(entry(PAGE, text, "2026-02-07"))["flaky"]
-    assert found["seed"] == seed
-    assert found["said"].startswith("\x00?? 🐚 ")
-    assert len(found["said"]) == LONGEST
+    (payload,) = tomllib.loads(entry(PAGE, text, "2026-02-07"))["flaky"]
+    assert payload["seed"] == seed
+    assert payload["said"].startswith("\x00?? 🐚 ")
+    assert len(payload["said"]) == LONGEST
 
 
 def left(cache: Path, *failed: str) -> None:
@@ -107,11 +107,11 @@ def left(cache: Path, *failed: str) -> None:
 
 
 def ask(cache: Path) -> tuple[int, str]:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "scripts.failed", str(cache)],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
-    return done.returncode, done.stdout
+    return completed.returncode, completed.stdout

@@ -98,8 +98,8 @@ tests = ["tests/test_sums.py::test_sum"]
     (tree / FOLDER / "words.toml").write_text(same, encoding="utf-8")
     assert main(["takes"], tree) == 0
     assert main([], tree) == 1
-    told = capsys.readouterr().out
-    assert "noticed: It takes away" in told
-    assert "NOT NOTICED: It turns about" in told
-    assert "passed: tests/test_sums.py::test_sum" in told
+    out = capsys.readouterr().out
+    assert "noticed: It takes away" in out
+    assert "NOT NOTICED: It turns about" in out
+    assert "passed: tests/test_sums.py::test_sum" in out
     assert main(["nothing like it"], tree) == 1, "nothing was tried"

@@ -11,4 +11,6 @@ def test_the_reference_of_the_protocol_is_current() -> None:
 
 def test_every_method_and_every_event_has_a_sentence() -> None:
     assert EVENTS.keys() == access.EVENTS.keys()
-    assert [one.name for one in MethodTable().methods if not about(one).endswith(".")] == []
+    assert [
+        method.name for method in MethodTable().methods if not about(method).endswith(".")
+    ] == []

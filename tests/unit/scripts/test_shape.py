@@ -59,7 +59,11 @@ def test_an_import_inside_a_function_inside_another_counts_once() -> None:
 
 def test_a_file_is_in_the_package_of_its_folder() -> None:
     files = ["skerry/runtime/loop.py", "skerry/features/cron/cli.py", "skerry_recall/terms.py"]
-    assert [package(one) for one in files] == ["skerry/runtime", "skerry/features", "skerry_recall"]
+    assert [package(file) for file in files] == [
+        "skerry/runtime",
+        "skerry/features",
+        "skerry_recall",
+    ]
     assert package("skerry/__main__.py") == "skerry"
 
 

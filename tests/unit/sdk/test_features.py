@@ -22,17 +22,19 @@ FOLDER = SOURCE / "features"
 
 def test_each_folder_is_a_line_and_each_line_a_folder() -> None:
     folders = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
-    assert folders == sorted(one.name for one in FEATURES)
+    assert folders == sorted(feature.name for feature in FEATURES)
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.name)
 def test_a_feature_registers_exactly_the_methods_that_it_has(feature: Feature) -> None:
-    found = registered((feature,))
+    features = registered((feature,))
     # The need of a method that a chat command stands for is in the table of the kernel.
-    of_commands = {one.name for one in found.load_methods()} & {*access.COMMANDS.values()}
-    assert {one.name for one in found.load_methods()} - of_commands == found.methods.keys()
-    assert not found.methods.keys() & access.METHODS.keys()
-    for load in (*found.checks, *found.status_checks, *(run for _, run in found.services)):
+    of_commands = {method.name for method in features.load_methods()} & {*access.COMMANDS.values()}
+    assert {
+        method.name for method in features.load_methods()
+    } - of_commands == features.methods.keys()
+    assert not features.methods.keys() & access.METHODS.keys()
+    for load in (*features.checks, *features.status_checks, *(run for _, run in features.services)):
         assert callable(load())
 
 
@@ -55,14 +57,14 @@ def test_help_imports_no_feature_and_the_help_of_a_command_only_its_parser() -> 
     )
     loaded = []
     for words in (["--help"], ["outbox", "--help"]):
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", code, *words],
             capture_output=True,
             text=True,
             timeout=60,
             check=True,
         )
-        loaded.append(done.stderr.split())
+        loaded.append(completed.stderr.split())
     assert loaded == [[], ["skerry.features.outbox", "skerry.features.outbox.cli"]]
 
 
@@ -92,7 +94,7 @@ def feature() -> Iterator[Feature]:
 def test_the_table_of_methods_has_those_of_the_kernel_and_of_features(feature: Feature) -> None:
     table = MethodTable(features=registered((feature,)))
     assert table.needs["pond.list"] is READERS
-    assert "pond.list" in [one.name for one in table.methods]
+    assert "pond.list" in [method.name for method in table.methods]
     assert "pond.frozen" in table.events
 
 

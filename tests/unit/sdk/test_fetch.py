@@ -16,8 +16,10 @@ async def test_a_plugin_fetches_what_is_public_and_what_the_owner_opens_meanwhil
         await world.serve("10.0.0.7", 8081, reply(b"local"))
         client = LiveClient(partial(make_client, resolve=world.resolve, dial=world.dial))
         http = PluginHttp(lambda: rules, client)
-        found = await http.fetch("http://a.example/", method="POST", headers={"x": "y"}, body=b"b")
-        assert (found.outcome, found.body) == (Outcome.ALLOW, b"public")
+        fetched = await http.fetch(
+            "http://a.example/", method="POST", headers={"x": "y"}, body=b"b"
+        )
+        assert (fetched.outcome, fetched.body) == (Outcome.ALLOW, b"public")
         assert (await http.fetch("http://nas.lan:8081/")).outcome is Outcome.BLOCK
         rules = NetworkRules(allowed_hosts=frozenset({("nas.lan", 8081)}))
         assert (await http.fetch("http://nas.lan:8081/")).body == b"local"
@@ -26,5 +28,5 @@ async def test_a_plugin_fetches_what_is_public_and_what_the_owner_opens_meanwhil
 
 
 async def test_the_api_of_a_plugin_reaches_nothing_that_is_local() -> None:
-    found = await PluginApi("mine").http.fetch("http://127.0.0.1:8080/")
-    assert (found.outcome, found.rule) == (Outcome.BLOCK, "address-loopback")
+    fetched = await PluginApi("mine").http.fetch("http://127.0.0.1:8080/")
+    assert (fetched.outcome, fetched.rule) == (Outcome.BLOCK, "address-loopback")

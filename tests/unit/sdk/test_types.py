@@ -147,10 +147,10 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     plugin = tmp_path_factory.mktemp("plugin") / "typed.py"
     plugin.write_text(head + "".join(f"    {line}\n" for line in lines), "utf-8")
     config = ["--config-file", str(ROOT / "pyproject.toml")]
-    said, crash, _ = checked([*config, "--cache-dir", str(ROOT / ".mypy_cache"), str(plugin)])
+    text, crash, _ = checked([*config, "--cache-dir", str(ROOT / ".mypy_cache"), str(plugin)])
     assert not crash
     first = head.count("\n") + 1
-    numbers = {int(line.split(":")[1]) - first for line in said.splitlines() if ": error:" in line}
+    numbers = {int(line.split(":")[1]) - first for line in text.splitlines() if ": error:" in line}
     return [lines[number] for number in sorted(numbers) if number >= 0]
 
 
@@ -236,9 +236,9 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
     file = tmp_path / "parts.py"
     file.write_text("\n".join(lines), "utf-8")
     config = ["--config-file", str(ROOT / "pyproject.toml")]
-    said, _, _ = checked([*config, "--cache-dir", str(ROOT / ".mypy_cache"), str(file)])
-    wrong = [line for line in said.splitlines() if ": error:" in line and "parts.py" in line]
-    assert [int(line.split(":")[1]) for line in wrong] == [len(lines)], said
+    text, _, _ = checked([*config, "--cache-dir", str(ROOT / ".mypy_cache"), str(file)])
+    wrong = [line for line in text.splitlines() if ": error:" in line and "parts.py" in line]
+    assert [int(line.split(":")[1]) for line in wrong] == [len(lines)], text
 
 
 def test_handlers_that_fit_are_accepted(errors: list[str]) -> None:

@@ -18,8 +18,8 @@ async def test_a_block_leaves_a_trace_and_says_how_far_its_text_has_left(tmp_pat
     async with open_store(tmp_path / DATABASE) as store:
 
         async def open_run() -> runs.OpenRun:
-            (one,) = await store.read(runs.unfinished)
-            return one
+            (run,) = await store.read(runs.unfinished)
+            return run
 
         def accept(unit: Unit) -> None:
             runs.add(unit, request("hi", RUN), SessionId("s1"), 1, 1)

@@ -275,10 +275,10 @@ async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_
         (tmp_path / name).write_bytes(data)
     moved = DeviceInfo("cli", "cli", "darwin", "198.51.100.7")
     async with open_store(tmp_path / DATABASE) as store:
-        asked = DeviceRequest(
+        device_request = DeviceRequest(
             "r-2", "rotated", ROLE, "key", ("operator.read",), moved, "moved", NOW + 2
         )
-        await store.write(lambda unit: devices.allow(unit, asked, NOW + 2))
+        await store.write(lambda unit: devices.allow(unit, device_request, NOW + 2))
     restore(tmp_path, backup, NOW + 3)
     assert {name: (tmp_path / name).read_bytes() for name in other_files} == other_files
     async with open_store(tmp_path / DATABASE) as store:

@@ -48,9 +48,9 @@ async def test_what_a_unit_wrote_is_there_after_it_returned(tmp_path: Path) -> N
         outside.close()
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("position", [0, 1, 2])
 async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(
-    tmp_path: Path, place: int
+    tmp_path: Path, position: int
 ) -> None:
     gate, begun = threading.Event(), threading.Event()
     async with open_store(tmp_path / "state.sqlite") as store:
@@ -76,7 +76,7 @@ async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(
         store.post(wait)  # so that the others end up in one transaction
         await anyio.to_thread.run_sync(begun.wait, 60)
         works = [entry("first"), entry("last")]
-        works.insert(place, broken)
+        works.insert(position, broken)
         outcomes: list[object] = []
 
         async def collect(work: object) -> None:

@@ -77,7 +77,7 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("text", "asked"),
     [
         ("我昨天在东京买了一本书", "东京"),
         ("我昨天在东京买了一本书", "书"),
@@ -86,10 +86,10 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
         ("Ünïcödé", "unicode"),
     ],
 )
-async def test_any_script_is_found(tmp_path: Path, said: str, asked: str) -> None:
+async def test_any_script_is_found(tmp_path: Path, text: str, asked: str) -> None:
     async with open_store(tmp_path / DATABASE) as store:
-        await say(store, MAIN, "something else", said)
-        assert [hit.excerpt.text for hit in await found(store, asked)] == [said]
+        await say(store, MAIN, "something else", text)
+        assert [hit.excerpt.text for hit in await found(store, asked)] == [text]
 
 
 async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path: Path) -> None:

@@ -44,8 +44,12 @@ async def handed_in(channel: MemoryChannel, count: int) -> list[InboundMessage]:
 async def test_what_people_wrote_is_handed_in_in_order(platform: FakePlatform) -> None:
     platform.say("one", message_id="m1")
     platform.say("two", message_id="m2", peer="team", kind="group")
-    one, two = await handed_in(MemoryChannel(platform), 2)
-    assert (one.text, one.message_id, one.peer) == ("one", "m1", Peer(PeerKind.DIRECT, "alice"))
+    message, two = await handed_in(MemoryChannel(platform), 2)
+    assert (message.text, message.message_id, message.peer) == (
+        "one",
+        "m1",
+        Peer(PeerKind.DIRECT, "alice"),
+    )
     assert (two.text, two.message_id, two.peer) == ("two", "m2", Peer(PeerKind.GROUP, "team"))
 
 
@@ -57,14 +61,19 @@ async def test_only_what_the_inbox_took_is_acknowledged_and_the_rest_comes_again
     await handed_in(MemoryChannel(platform), 2)
     assert platform.acknowledged() == 1
     again = await handed_in(MemoryChannel(platform), 2)
-    assert [one.text for one in again] == ["2", "3"]
+    assert [message.text for message in again] == ["2", "3"]
 
 
 async def test_a_sent_part_is_in_the_platforms_log(platform: FakePlatform) -> None:
     channel = MemoryChannel(platform)
     receipt = await channel.send(part("hello"))
-    (one,) = platform.received()
-    assert (one.peer, one.text, one.in_reply_to, one.nonce) == ("alice", "hello", "m1", "r1/0/0")
+    (message,) = platform.received()
+    assert (message.peer, message.text, message.in_reply_to, message.nonce) == (
+        "alice",
+        "hello",
+        "m1",
+        "r1/0/0",
+    )
     assert receipt.platform_ids == ("r1/0/0",)
 
 

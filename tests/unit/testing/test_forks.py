@@ -34,8 +34,8 @@ async def test_a_command_says_and_does_the_same(
         found = []
         for switch in ("0", "1"):
             monkeypatch.setenv(forks.SWITCH, switch)
-            done = await run_command(*words, environ=environ, said=said)
-            found.append((done.returncode, done.stdout, done.stderr))
+            completed = await run_command(*words, environ=environ, said=said)
+            found.append((completed.returncode, completed.stdout, completed.stderr))
         assert found[0] == found[1]
         assert found[1][0] == code
 
@@ -46,20 +46,22 @@ async def test_its_environment_and_folder_are_its_own(
     monkeypatch.setenv("SKERRY_STATE_DIR", "of the test, not of the command")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.json").write_text("{nonsense", encoding="utf-8")
-    done = await forks.run("skerry", ["config", "validate", "other.json"], environ)
-    assert b"other.json" in done.stderr + done.stdout
-    assert b"No such file" not in done.stderr
+    completed = await forks.run("skerry", ["config", "validate", "other.json"], environ)
+    assert b"other.json" in completed.stderr + completed.stdout
+    assert b"No such file" not in completed.stderr
     for name in ("one", "two"):
-        done = await forks.run("skerry", ["config", "path"], environ | {"SKERRY_STATE_DIR": name})
-        assert done.stdout.decode() == f"{tmp_path / name / 'skerry.json'}\n"
+        completed = await forks.run(
+            "skerry", ["config", "path"], environ | {"SKERRY_STATE_DIR": name}
+        )
+        assert completed.stdout.decode() == f"{tmp_path / name / 'skerry.json'}\n"
 
 
 async def test_more_than_a_pipe_holds_goes_in_and_comes_out(environ: dict[str, str]) -> None:
     words = ["config", "set", "agents.list[0].name", "-"]
-    done = await forks.run("skerry", words, environ, b"x" * 1_000_000)
-    assert done.returncode == 1
-    done = await forks.run("skerry", ["config", "schema"], environ)
-    assert len(done.stdout) > 65_536
+    completed = await forks.run("skerry", words, environ, b"x" * 1_000_000)
+    assert completed.returncode == 1
+    completed = await forks.run("skerry", ["config", "schema"], environ)
+    assert len(completed.stdout) > 65_536
 
 
 @BOTH
@@ -83,9 +85,9 @@ async def test_many_at_once_have_each_their_own_answer(environ: dict[str, str]) 
 
     async def ask(number: int) -> None:
         words = ["config", "path"] if number % 2 else ["nonsense"]
-        done = await forks.run("skerry", words, environ | {"SKERRY_STATE_DIR": f"/{number}"})
-        assert (f"/{number}/".encode() in done.stdout) == bool(number % 2)
-        codes[number] = done.returncode
+        completed = await forks.run("skerry", words, environ | {"SKERRY_STATE_DIR": f"/{number}"})
+        assert (f"/{number}/".encode() in completed.stdout) == bool(number % 2)
+        codes[number] = completed.returncode
 
     async with anyio.create_task_group() as group:
         for number in range(8):

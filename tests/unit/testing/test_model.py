@@ -60,10 +60,10 @@ async def test_a_gate_holds_the_reply_exactly_there() -> None:
 
 async def test_requests_are_kept_as_they_were() -> None:
     model = ScriptedModel(echo)
-    asked = request("first")
-    await model.complete(asked, ReplyListener())
-    asked.history.append(user("second", 2))
-    assert [seen.last for seen in model.requests] == ["first"]
+    payload = request("first")
+    await model.complete(payload, ReplyListener())
+    payload.history.append(user("second", 2))
+    assert [request.last for request in model.requests] == ["first"]
     assert len(model.requests[0].messages) == 1
     assert model.requests[0].request.system == "system"
 

@@ -51,7 +51,7 @@ async def test_a_tool_call_comes_in_pieces() -> None:
         *calls, finish, _ = pieces(await ask(stub.base_url))
     deltas = [piece["choices"][0]["delta"]["tool_calls"][0] for piece in calls]
     assert (deltas[0]["id"], deltas[0]["function"]["name"]) == ("c", "read")
-    assert "".join(one["function"]["arguments"] for one in deltas) == '{"path":"a/b/c"}'
+    assert "".join(delta["function"]["arguments"] for delta in deltas) == '{"path":"a/b/c"}'
     assert len(deltas) > 2
     assert finish["choices"][0]["finish_reason"] == "tool_calls"
 

@@ -59,8 +59,8 @@ async def test_recall_is_a_command_that_does_not_find_itself(tmp_path: Path) -> 
         await core.ask("a blue boat")
         recall = context_commands(core.store)[0]
         call = CommandCall("recall", "the boat", MAIN, "webchat", is_owner=True)
-        said = await answer(recall, call)
-        assert "user: a blue boat" in said
+        text = await answer(recall, call)
+        assert "user: a blue boat" in text
         none = CommandCall("recall", "", MAIN, "webchat", is_owner=True)
         assert "/recall the blue boat" in await answer(recall, none)
 

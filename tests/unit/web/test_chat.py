@@ -137,7 +137,7 @@ def test_a_page_that_comes_after_a_tool_shows_it_in_the_running_answer() -> None
     assert play(*steps)[1][-1]["tools"] == [tool]
     later = agent("k", "tool", phase="start", toolCallId="d", name="write", args={})
     tools = play(*steps, later, history(asked("hi", "k"), begun, result, active=(("k", ""),)))
-    assert [one["id"] for one in tools[1][-1]["tools"]] == ["c", "d"]
+    assert [tool["id"] for tool in tools[1][-1]["tools"]] == ["c", "d"]
 
 
 def test_what_is_told_before_the_first_history_is_heard() -> None:
@@ -252,14 +252,14 @@ def test_messages_that_were_taken_up_together_stand_before_their_one_answer() ->
     assert shown(*steps)[2:] == [*kept, ("answer", "both", "done")]
     state, _ = play(*steps)
     assert (state["runs"], state["outgoing"]) == ([], [])
-    told = history(
+    rows = history(
         asked("work", "a"),
         said("assistant", "done"),
         collected("b", "c"),
         said("assistant", "both"),
     )
-    assert shown(*steps, told)[2:] == [*kept, ("answer", "both", "done")]
-    ids = [[item["id"] for item in play(*some)[1]] for some in (steps, [told])]
+    assert shown(*steps, rows)[2:] == [*kept, ("answer", "both", "done")]
+    ids = [[item["id"] for item in play(*some)[1]] for some in (steps, [rows])]
     assert ids[0] == ids[1]
 
 
@@ -325,8 +325,8 @@ def test_text_that_was_withdrawn_gives_way_to_the_new_one() -> None:
 
 
 def test_what_a_person_is_to_know_of_an_answer_stays_with_it() -> None:
-    told = agent("a", "lifecycle", phase="end", notices=["It thinks less."])
-    steps = [history(asked("hi", "a"), active=(("a", "he"),)), told, chat("a", "final", "hello")]
+    rows = agent("a", "lifecycle", phase="end", notices=["It thinks less."])
+    steps = [history(asked("hi", "a"), active=(("a", "he"),)), rows, chat("a", "final", "hello")]
     steps.append(history(asked("hi", "a"), said("assistant", "hello")))
     assert play(*steps)[1][-1]["notices"] == ["It thinks less."]
 
@@ -357,8 +357,8 @@ def test_an_answer_that_was_silent_on_purpose_is_not_shown() -> None:
 def test_a_line_shows_where_the_conversation_was_summarised() -> None:
     divider = {"role": "system", "content": [], "__openclaw": {"kind": "compaction", "seq": 3}}
     before = asked("one", "r1"), said("assistant", "a")
-    told = history(*before, divider, asked("two", "r2"), said("assistant", "b"))
-    _, items = play(told)
+    rows = history(*before, divider, asked("two", "r2"), said("assistant", "b"))
+    _, items = play(rows)
     assert [bool(item.get("summarised")) for item in items] == [False, False, True, False]
-    _, items = play(told, agent("r3", "compaction", phase="end", completed=True))
+    _, items = play(rows, agent("r3", "compaction", phase="end", completed=True))
     assert items[-1]["summarised"]

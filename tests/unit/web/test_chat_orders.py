@@ -173,9 +173,9 @@ def test_a_message_is_shown_from_its_acceptance_on_whatever_is_read_and_when(
     ]
     shown = played([steps for steps, _ in cases])
     for (steps, known), views in zip(cases, shown, strict=True):
-        for place, moment in known:
-            people = [item for item in views[place] if item["kind"] == "person"]
+        for position, moment in known:
+            people = [item for item in views[position] if item["kind"] == "person"]
             waiting = "".join(item["key"] for item in people if item["state"] == "queued")
-            told = json.dumps(steps[: place + 1], indent=1)
-            assert [item["key"] for item in people] == ["a", *moment.asked], told
-            assert moment.waits in {waiting, None}, told
+            text = json.dumps(steps[: position + 1], indent=1)
+            assert [item["key"] for item in people] == ["a", *moment.asked], text
+            assert moment.waits in {waiting, None}, text

@@ -51,8 +51,8 @@ def test_of_equal_names_the_workspace_wins_then_managed_plugin_and_bundled(tmp_p
         name: Skill(name, "From a plugin.", tmp_path / "plugin" / name, "pond") for name in "abcd"
     }
     catalogue = SkillCatalogue({}, None, (tmp_path / "bundled",), plugins)
-    given = config(tmp_path, allowBundled=["*"], load={"extraDirs": ["extra"]})
-    skills = catalogue.load(given, MAIN)
+    configuration = config(tmp_path, allowBundled=["*"], load={"extraDirs": ["extra"]})
+    skills = catalogue.load(configuration, MAIN)
     assert by_tier(skills) == {
         "a": Tier.WORKSPACE,
         "b": Tier.MANAGED,
@@ -62,7 +62,7 @@ def test_of_equal_names_the_workspace_wins_then_managed_plugin_and_bundled(tmp_p
     }
     assert [skill.tier for skill in skills.hidden if skill.name == "d"] == ["bundled", "extra"]
     catalogue.plugins = {}
-    assert by_tier(catalogue.load(given, MAIN))["d"] is Tier.BUNDLED
+    assert by_tier(catalogue.load(configuration, MAIN))["d"] is Tier.BUNDLED
 
 
 @pytest.mark.requirement("skills-tier-workspace")
@@ -184,8 +184,10 @@ def test_a_broken_folder_is_a_fault_and_the_others_are_used(tmp_path: Path) -> N
     (root / "out").symlink_to(tmp_path / "beside" / "out")
     (root / "inner").symlink_to(root / "good")
     (root / "empty").mkdir()
-    given = config(tmp_path, limits={"maxSkillFileBytes": 100_000}, load={"extraDirs": ["none"]})
-    skills = SkillCatalogue({}).load(given, MAIN)
+    configuration = config(
+        tmp_path, limits={"maxSkillFileBytes": 100_000}, load={"extraDirs": ["none"]}
+    )
+    skills = SkillCatalogue({}).load(configuration, MAIN)
     assert [skill.name for skill in skills.skills] == ["good"]
     problems = {fault.path.name: fault.problem for fault in skills.faults}
     assert "front matter" in problems.pop("bare")
@@ -201,8 +203,10 @@ def test_a_broken_folder_is_a_fault_and_the_others_are_used(tmp_path: Path) -> N
 def test_the_numbers_of_folders_and_of_skills_are_limited(tmp_path: Path) -> None:
     for name in "abcd":
         write(workspace(tmp_path), name)
-    given = config(tmp_path, limits={"maxSkillsLoadedPerSource": 2, "maxCandidatesPerRoot": 3})
-    skills = SkillCatalogue({}).load(given, MAIN)
+    configuration = config(
+        tmp_path, limits={"maxSkillsLoadedPerSource": 2, "maxCandidatesPerRoot": 3}
+    )
+    skills = SkillCatalogue({}).load(configuration, MAIN)
     assert [skill.name for skill in skills.skills] == ["a", "b"]
     assert ["examined" in fault.problem for fault in skills.faults] == [True, False]
     assert "more than 2 skills" in skills.faults[1].problem

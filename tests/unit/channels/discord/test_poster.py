@@ -66,7 +66,7 @@ async def test_an_answer_notifies_nobody_unless_the_owner_says_so() -> None:
     async with discord() as server:
         await opened(server).send(part("<@7> @everyone"))
         await opened(server, mentions="users").send(part("<@7> @everyone", number=1))
-        asked = [one.params["allowed_mentions"] for one in server.posted]
+        asked = [post.params["allowed_mentions"] for post in server.posted]
         assert asked == [{"parse": []}, {"parse": ["users"]}]
 
 
@@ -192,7 +192,9 @@ async def test_edits_and_reactions() -> None:
         await adapter.edit(TO, receipt.platform_ids[0], "**two**")
         assert server.texts(ROOM) == ["**two**"]
         await adapter.react(to, "👀")
-        assert [one["emoji"]["name"] for one in server.stored[asked]["reactions"]] == ["👀"]
+        assert [reaction["emoji"]["name"] for reaction in server.stored[asked]["reactions"]] == [
+            "👀"
+        ]
         await adapter.react(to, "")
         assert server.stored[asked]["reactions"] == []
         await adapter.react(ReplyTo(TO.channel, TO.account, TO.peer, "act:5"), "👀")

@@ -118,12 +118,16 @@ async def test_nothing_is_lost_when_a_connection_ends(how: str | int) -> None:
             else:
                 await server.gateway.cut(how if isinstance(how, int) else 0)
             server.say("three")
-            await until(lambda: {"two", "there", "three"} <= {one.text for one in bot.messages})
-        missed = next(one for one in bot.messages if one.text == "there")
+            await until(
+                lambda: {"two", "there", "three"} <= {message.text for message in bot.messages}
+            )
+        missed = next(message for message in bot.messages if message.text == "there")
         assert (missed.guild_id, missed.roles) == (GUILD, ("71", "72"))
-        in_order = list(dict.fromkeys(one.text for one in bot.messages if one.peer.id == "7"))
+        in_order = list(
+            dict.fromkeys(message.text for message in bot.messages if message.peer.id == "7")
+        )
         assert in_order == ["one", "two", "three"]
-        ids = {one.message_id: one.text for one in bot.messages}
+        ids = {message.message_id: message.text for message in bot.messages}
         assert len(ids) == 5
 
 
@@ -302,9 +306,9 @@ async def test_deletions_arrive_in_channels_and_in_direct_chats() -> None:
             for channel in (ROOM, "700"):
                 server.delete(server.say("the boat", channel=channel))
             await bot.taken(4)
-        said, gone = bot.messages[0::2], bot.messages[1::2]
-        assert [one.deletes for one in gone] == [one.message_id for one in said]
-        assert [one.peer for one in gone] == [one.peer for one in said]
+        messages, gone = bot.messages[0::2], bot.messages[1::2]
+        assert [message.deletes for message in gone] == [message.message_id for message in messages]
+        assert [message.peer for message in gone] == [message.peer for message in messages]
 
 
 async def test_an_edit_arrives_once_and_a_preview_does_not() -> None:

@@ -26,14 +26,14 @@ def reading(
     where: wire.DiscordChannel = DIRECT, content: str = "x", **more: Any
 ) -> InboundMessage | None:
     ada = objects.person("7", "Ada")
-    given = objects.message(objects.snowflake(1), where.id, ada, content) | more
-    decoded = wire.message.decode(msgspec.json.encode(given))
+    fields = objects.message(objects.snowflake(1), where.id, ada, content) | more
+    decoded = wire.message.decode(msgspec.json.encode(fields))
     return wire.inbound(decoded, where, AccountId("default"), ME, 5)
 
 
 def place(number: str) -> wire.DiscordChannel:
-    given = objects.channel(number, {"7": "Ada"})
-    return wire.conversation.decode(msgspec.json.encode(given))
+    fields = objects.channel(number, {"7": "Ada"})
+    return wire.conversation.decode(msgspec.json.encode(fields))
 
 
 def test_a_direct_chat_is_named_by_its_person() -> None:
@@ -98,7 +98,9 @@ def test_files_have_their_kind_and_the_size_that_is_claimed() -> None:
     voice = {"id": "1", "filename": "v.ogg", "size": 9, "content_type": "audio/ogg; codecs=opus"}
     other = {"id": "2", "filename": "f", "size": 8, "url": "https://cdn.discordapp.com/f"}
     message = read(content="", attachments=[voice | {"url": "https://cdn.discordapp.com/v"}, other])
-    assert [(one.kind, one.mime, one.size) for one in message.attachments] == [
+    assert [
+        (attachment.kind, attachment.mime, attachment.size) for attachment in message.attachments
+    ] == [
         (AttachmentKind.AUDIO, "audio/ogg", 9),
         (AttachmentKind.FILE, "", 8),
     ]

@@ -34,8 +34,8 @@ class Rig:
 
     def adapter(self, **settings: Any) -> IMessageAdapter:
         file = {"password": PASSWORD, "apiRoot": self.server.root, "pollSeconds": 0.2}
-        given = {**file, "webhookSecret": SECRET, **settings}
-        return open_account(IMessageAccount.model_validate(given), self.host)
+        fields = {**file, "webhookSecret": SECRET, **settings}
+        return open_account(IMessageAccount.model_validate(fields), self.host)
 
 
 @asynccontextmanager

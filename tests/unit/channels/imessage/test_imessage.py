@@ -109,7 +109,7 @@ async def test_messages_from_before_the_first_connection_are_not_answered(rig: R
     async with running(rig.adapter()) as messages:
         rig.server.say("new")
         await taken(messages, 1)
-    assert [one.text for one in messages] == ["new"]
+    assert [message.text for message in messages] == ["new"]
 
 
 async def test_what_arrives_while_it_is_away_is_read_after_the_next_start(rig: Rig) -> None:
@@ -119,11 +119,11 @@ async def test_what_arrives_while_it_is_away_is_read_after_the_next_start(rig: R
         rig.server.say(f"{number}")
     async with running(rig.adapter()) as messages:
         await taken(messages, 250)
-    assert [one.text for one in messages] == [f"{number}" for number in range(250)]
+    assert [message.text for message in messages] == [f"{number}" for number in range(250)]
     async with running(rig.adapter()) as messages:
         rig.server.say("last")
         await taken(messages, 1)
-    assert [one.text for one in messages] == ["last"]
+    assert [message.text for message in messages] == ["last"]
 
 
 async def test_rows_are_read_in_their_order_and_late_ones_too(rig: Rig) -> None:
@@ -134,7 +134,7 @@ async def test_rows_are_read_in_their_order_and_late_ones_too(rig: Rig) -> None:
         # A row may become visible after one that was made later.
         rig.server.say("a", originalROWID=11, guid="A")
         await taken(messages, 3)
-    assert [one.text for one in messages] == ["b", "c", "a"]
+    assert [message.text for message in messages] == ["b", "c", "a"]
 
 
 async def test_a_message_that_was_not_taken_is_read_again(rig: Rig) -> None:
@@ -153,7 +153,7 @@ async def test_a_message_that_was_not_taken_is_read_again(rig: Rig) -> None:
         await rig.adapter().run(full)
     async with running(rig.adapter()) as messages:
         await taken(messages, 1)
-    assert (texts, [one.text for one in messages]) == (["one"], ["two"])
+    assert (texts, [message.text for message in messages]) == (["one"], ["two"])
 
 
 async def test_history_that_a_new_mac_fetches_is_not_answered(rig: Rig) -> None:
@@ -161,7 +161,7 @@ async def test_history_that_a_new_mac_fetches_is_not_answered(rig: Rig) -> None:
         rig.server.say("of last year", dateCreated=NOW - 8 * DAY)
         rig.server.say("of now")
         await taken(messages, 1)
-    assert [one.text for one in messages] == ["of now"]
+    assert [message.text for message in messages] == ["of now"]
 
 
 async def test_a_quote_has_its_author_and_text(rig: Rig) -> None:
@@ -212,5 +212,5 @@ async def test_a_webhook_says_nothing_that_is_believed(rig: Rig) -> None:
             assert (await adapter.posted(Post("POST", SECRET, {}, {}, body))).status == 200
         rig.server.say("real")
         await taken(messages, 1)
-        assert [one.text for one in messages] == ["real"]
+        assert [message.text for message in messages] == ["real"]
     rig.server.faults.clear()

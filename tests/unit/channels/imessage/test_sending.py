@@ -172,4 +172,4 @@ async def test_very_many_new_messages_are_read_in_windows_of_rows(
         rig.server.say(f"{number}", dateCreated=NOW - number, originalROWID=number * 2 + 2)
     async with running(rig.adapter(pollSeconds=300)) as messages:
         await taken(messages, 100)
-    assert [one.text for one in messages] == [f"{number}" for number in range(100)]
+    assert [message.text for message in messages] == [f"{number}" for number in range(100)]

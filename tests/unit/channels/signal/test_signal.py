@@ -314,7 +314,7 @@ async def test_what_was_received_and_not_taken_is_there_after_the_next_start(bri
             await taken(messages, 3)
             server.say("3")
             await taken(messages, 4)
-        assert [one.text[0] for one in messages] == ["0", "1", "2", "3"]
+        assert [message.text[0] for message in messages] == ["0", "1", "2", "3"]
 
 
 async def test_too_much_to_keep_is_cut_between_events(caplog: pytest.LogCaptureFixture) -> None:

@@ -30,9 +30,9 @@ def part(text: str, more: Additions = PLAIN, number: int = 0) -> OutboundPart:
 
 def read(kind: str, content: Any, **more: Any) -> InboundMessage | None:
     server = WhatsAppServer()
-    number, one = server.message(kind, content, **more)
+    number, row = server.message(kind, content, **more)
     contact = {"wa_id": "491701", "profile": {"name": "Ada", "username": "ada1"}}
-    body = server.body({"contacts": [contact], "messages": [one]})
+    body = server.body({"contacts": [contact], "messages": [row]})
     (value,) = wire.values(body)
     message = wire.inbound(wire.message.decode(value.messages[0]), value, AccountId("default"), 5)
     assert message is None or message.message_id.endswith(number)
@@ -157,7 +157,7 @@ async def test_a_long_answer_goes_out_in_parts_of_4000_characters_at_most() -> N
         adapter = PostedWhatsApp(server)
         for number, piece in enumerate(split(text, adapter.text_limit, adapter.text_unit)):
             await adapter.send(part(piece, number=number))
-        bodies = [one.body["text"]["body"] for one in server.sent]
+        bodies = [app_sent.body["text"]["body"] for app_sent in server.sent]
         assert len(bodies) == 4
         assert max(map(len, bodies)) <= 4000
         assert server.faults == []

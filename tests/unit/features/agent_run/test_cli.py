@@ -23,9 +23,9 @@ async def answers(exchange: Exchange) -> None:
 @pytest.mark.requirement("agent-entry-points")
 async def test_it_prints_the_reply_of_one_run(gateway: FakeGateway, command: Command) -> None:
     gateway.methods["agent"] = answers
-    done = await command("agent", "--message", "hi", "--session", "work", "--timeout", "1.5")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"Hello[2J\n\nagain\n"
+    completed = await command("agent", "--message", "hi", "--session", "work", "--timeout", "1.5")
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert completed.stdout == b"Hello[2J\n\nagain\n"
     ((_, params),) = gateway.requests
     assert (params["message"], params["sessionKey"], params["timeout"]) == ("hi", "work", 2)
     assert params["idempotencyKey"]
@@ -39,16 +39,16 @@ async def test_a_lost_connection_names_the_key_by_which_nothing_runs_twice(
         await exchange.socket.close(1012)
 
     gateway.methods["agent"] = dies
-    done = await command("agent", "--message", "hi")
+    completed = await command("agent", "--message", "hi")
     ((_, params),) = gateway.requests
-    said = f"--idempotency-key {params['idempotencyKey']}: the message runs once."
-    assert (done.returncode, said in done.stderr.decode()) == (1, True)
+    text = f"--idempotency-key {params['idempotencyKey']}: the message runs once."
+    assert (completed.returncode, text in completed.stderr.decode()) == (1, True)
 
 
 async def test_json_is_the_last_response_as_it_came(gateway: FakeGateway, command: Command) -> None:
     gateway.methods["agent"] = answers
-    done = await command("agent", "--message", "hi", "--json", "--idempotency-key", "k1")
-    assert json.loads(done.stdout) == {"status": "ok", "result": RESULT}
+    completed = await command("agent", "--message", "hi", "--json", "--idempotency-key", "k1")
+    assert json.loads(completed.stdout) == {"status": "ok", "result": RESULT}
     assert gateway.requests[0][1]["idempotencyKey"] == "k1"
 
 
@@ -65,9 +65,9 @@ async def test_the_agent_the_thinking_and_images_go_with_the_message(
 
 
 async def test_an_image_that_is_not_there_is_named(command: Command) -> None:
-    done = await command("agent", "--message", "hi", "--image", "nowhere.png")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"nowhere.png: No such file" in done.stderr
+    completed = await command("agent", "--message", "hi", "--image", "nowhere.png")
+    assert (completed.returncode, completed.stdout) == (1, b"")
+    assert b"nowhere.png: No such file" in completed.stderr
 
 
 async def test_the_message_may_come_from_stdin(gateway: FakeGateway, command: Command) -> None:
@@ -86,8 +86,8 @@ async def test_a_key_that_runs_already_is_awaited_and_gives_its_result(
 
     gateway.methods["agent"] = agent
     gateway.answer("agent.wait", {"status": "ok"})
-    done = await command("agent", "--message", "hi", "--idempotency-key", "k")
-    assert done.returncode == 0
+    completed = await command("agent", "--message", "hi", "--idempotency-key", "k")
+    assert completed.returncode == 0
     assert [method for method, _ in gateway.requests] == ["agent", "agent.wait", "agent"]
 
 
@@ -105,9 +105,9 @@ async def test_a_run_that_failed_prints_what_there_is_and_exits_by_its_reason(
         await exchange.refuse("UNAVAILABLE", "it broke", {"code": "model"}, payload)
 
     gateway.methods["agent"] = fails
-    done = await command("agent", "--message", "hi")
-    assert (done.returncode, done.stdout) == (code, b"half\n")
-    assert done.stderr.startswith(b"Reason: The run ended early: it broke\n")
+    completed = await command("agent", "--message", "hi")
+    assert (completed.returncode, completed.stdout) == (code, b"half\n")
+    assert completed.stderr.startswith(b"Reason: The run ended early: it broke\n")
 
 
 async def test_a_used_up_budget_names_where_it_went(gateway: FakeGateway, command: Command) -> None:
@@ -116,8 +116,8 @@ async def test_a_used_up_budget_names_where_it_went(gateway: FakeGateway, comman
         await exchange.refuse("UNAVAILABLE", "used up", {"code": "usage.budget"}, payload)
 
     gateway.methods["agent"] = fails
-    done = await command("agent", "--message", "hi")
-    assert b"Try: `skerry usage` shows where it went" in done.stderr
+    completed = await command("agent", "--message", "hi")
+    assert b"Try: `skerry usage` shows where it went" in completed.stderr
 
 
 async def test_an_aborted_run_is_no_success(gateway: FakeGateway, command: Command) -> None:
@@ -166,12 +166,12 @@ async def test_retry_prints_the_answer_of_the_run_that_it_begins(
         await exchange.reply({**next(waits), "terminalReply": {"text": "the sea"}})
 
     gateway.methods["agent.wait"] = wait
-    done = await command("agent", "--message", "/retry", "--session", "work")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"the sea\n", b"")
+    completed = await command("agent", "--message", "/retry", "--session", "work")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, b"the sea\n", b"")
 
     async def nothing(exchange: Exchange) -> None:
         await exchange.refuse("INVALID_REQUEST", "Nothing.", {"code": "NOTHING_TO_RETRY"})
 
     gateway.methods["chat.retry"] = nothing
-    done = await command("agent", "--message", "/retry")
-    assert (done.returncode, done.stdout) == (0, b"Nothing.\n")
+    completed = await command("agent", "--message", "/retry")
+    assert (completed.returncode, completed.stdout) == (0, b"Nothing.\n")

@@ -31,7 +31,7 @@ def written(home: Path) -> dict[str, Any]:
 
 
 async def ids(wire: Wire) -> list[str]:
-    return [one["id"] for one in (await wire.call("agents.list"))["agents"]]
+    return [agent["id"] for agent in (await wire.call("agents.list"))["agents"]]
 
 
 @pytest.mark.requirement("config-agent-name")
@@ -58,8 +58,8 @@ async def test_an_agent_is_made_with_a_workspace_and_answers_at_once(tmp_path: P
         assert (await wire.call("agents.list"))["defaultId"] == "main"
         shown = await wire.call("agent.identity.get", {"agentId": "ada-lovelace"})
         assert (shown["name"], shown["emoji"]) == ("Ada Lovelace", "🧮")
-        asked = {"sessionKey": "agent:ada-lovelace:main", "message": "hi", "idempotencyKey": "1"}
-        await wire.call("chat.send", asked)
+        params = {"sessionKey": "agent:ada-lovelace:main", "message": "hi", "idempotencyKey": "1"}
+        await wire.call("chat.send", params)
         final = await wire.event("chat", state="final", runId="1")
         assert final["payload"]["message"]["content"][0]["text"] == "echo: hi"
         assert (home / "workspace-ada-lovelace" / "SOUL.md").exists()
@@ -72,11 +72,11 @@ async def test_an_agent_is_made_with_a_workspace_and_answers_at_once(tmp_path: P
 async def test_an_agent_s_directory_is_not_chosen_over_the_wire(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with whole(home) as wire:
-        asked = {"name": "Eve", "workspace": "/etc"}
-        error = (await wire.ask("agents.create", asked))["error"]
+        params = {"name": "Eve", "workspace": "/etc"}
+        error = (await wire.ask("agents.create", params))["error"]
         assert "cannot be set over the gateway" in error["message"]
         assert "agents.list[].workspace" in error["details"]["remedy"]
-        await wire.call("agents.create", asked | {"workspace": str(home / "workspace-eve")})
+        await wire.call("agents.create", params | {"workspace": str(home / "workspace-eve")})
         moved = await wire.ask("agents.update", {"agentId": "eve", "workspace": "/etc"})
         assert "cannot be set over the gateway" in moved["error"]["message"]
     assert all("workspace" not in one for one in written(home)["agents"]["list"])
@@ -128,20 +128,20 @@ async def test_the_files_of_a_workspace_are_listed_read_and_written(tmp_path: Pa
     home = tmp_path / "home"
     async with whole(home) as wire:
         listed = await wire.call("agents.files.list", {"agentId": "main"})
-        rows = {one["name"]: one for one in listed["files"]}
+        rows = {file["name"]: file for file in listed["files"]}
         assert rows["SOUL.md"]["size"] > 0
         assert rows["MEMORY.md"]["missing"]
         assert "note.txt" not in rows
-        asked = {"agentId": "main", "name": "SOUL.md"}
-        read = (await wire.call("agents.files.get", asked))["file"]
+        params = {"agentId": "main", "name": "SOUL.md"}
+        read = (await wire.call("agents.files.get", params))["file"]
         assert read["hash"] == hashlib.sha256(read["content"].encode()).hexdigest()
-        new = asked | {"content": "You are calm.\n", "expectedHash": read["hash"]}
+        new = params | {"content": "You are calm.\n", "expectedHash": read["hash"]}
         saved = await wire.call("agents.files.set", new)
         assert (saved["file"]["content"], saved["file"]["missing"]) == ("You are calm.\n", False)
         assert (home / "workspace" / "SOUL.md").read_text() == "You are calm.\n"
         late = (await wire.ask("agents.files.set", new))["error"]
         assert late["details"]["code"] == "file.changed"
-        missing = (await wire.call("agents.files.get", asked | {"name": "MEMORY.md"}))["file"]
+        missing = (await wire.call("agents.files.get", params | {"name": "MEMORY.md"}))["file"]
         assert missing["missing"]
 
 
@@ -150,16 +150,16 @@ async def test_no_other_file_is_read_or_written_than_those_of_the_prompt(tmp_pat
     async with whole(home) as wire:
         for name in ("note.txt", "../skerry.json", "memory/2026-11-22.md", "/etc/passwd"):
             for method, more in (("get", {}), ("set", {"content": "x"})):
-                asked = {"agentId": "main", "name": name} | more
-                error = (await wire.ask(f"agents.files.{method}", asked))["error"]
+                params = {"agentId": "main", "name": name} | more
+                error = (await wire.ask(f"agents.files.{method}", params))["error"]
                 assert "unsupported file" in error["message"]
         secret = tmp_path / "secret"
         secret.write_text("not yours")
         (home / "workspace" / "SOUL.md").unlink()
         (home / "workspace" / "SOUL.md").symlink_to(secret)
-        asked = {"agentId": "main", "name": "SOUL.md"}
-        assert "not yours" not in json.dumps(await wire.ask("agents.files.get", asked))
-        assert "error" in await wire.ask("agents.files.set", asked | {"content": "mine"})
+        params = {"agentId": "main", "name": "SOUL.md"}
+        assert "not yours" not in json.dumps(await wire.ask("agents.files.get", params))
+        assert "error" in await wire.ask("agents.files.set", params | {"content": "mine"})
     assert secret.read_text() == "not yours"
 
 

@@ -116,8 +116,8 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
 ) -> None:
     def reply(body: dict[str, Any]) -> list[HttpStep]:
         if body.get("thinking", {}).get("type") != "enabled":
-            said = "adaptive thinking is not supported on this model"
-            return [StatusReply(400, failure("invalid_request_error", said))]
+            text = "adaptive thinking is not supported on this model"
+            return [StatusReply(400, failure("invalid_request_error", text))]
         return ["ok"]
 
     async with StubModelServer(reply) as stub:
@@ -125,7 +125,7 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
         for _ in range(2):
             said = await provider.complete(request(ThinkingLevel.HIGH), ReplyListener())
             assert said.text == "ok"
-        kinds = [one.body["thinking"]["type"] for one in stub.requests]
+        kinds = [request.body["thinking"]["type"] for request in stub.requests]
     assert kinds == ["adaptive", "enabled", "enabled"]
 
 
@@ -163,17 +163,17 @@ def paused(text: str) -> list[HttpStep]:
 
 
 async def test_an_answer_that_pauses_is_gone_on_with(http: HttpClient) -> None:
-    heard: list[str] = []
-    asked = request()
+    texts: list[str] = []
+    payload = request()
     async with StubModelServer([paused("one "), paused("two "), ["three"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
-        reply = await provider.complete(asked, ReplyListener(heard.append))
+        reply = await provider.complete(payload, ReplyListener(texts.append))
         last = stub.requests[2].body["messages"]
-    assert (reply.text, "".join(heard)) == ("one two three", "one two three")
+    assert (reply.text, "".join(texts)) == ("one two three", "one two three")
     assert (reply.stop_reason, reply.usage.input) == ("stop", 24)
-    assert [one["role"] for one in last] == ["user", "assistant"]
-    assert [one["text"] for one in last[1]["content"]] == ["one ", "two "]
-    assert len(asked.history.messages) == 1
+    assert [row["role"] for row in last] == ["user", "assistant"]
+    assert [row["text"] for row in last[1]["content"]] == ["one ", "two "]
+    assert len(payload.history.messages) == 1
 
 
 async def test_an_answer_that_only_pauses_ends_as_cut_off(http: HttpClient) -> None:

@@ -120,7 +120,7 @@ def test_thinking_goes_back_unchanged_to_the_model_that_thought_it() -> None:
         {"type": "redacted_thinking", "data": "hidden"},
         {"type": "thinking", "thinking": "", "signature": "only a signature"},
     ]
-    assert [one["type"] for one in sent(*messages, model=NEWER)[1]["content"]] == ["tool_use"]
+    assert [row["type"] for row in sent(*messages, model=NEWER)[1]["content"]] == ["tool_use"]
 
 
 def test_what_says_nothing_is_left_out() -> None:

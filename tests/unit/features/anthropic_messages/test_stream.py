@@ -66,7 +66,7 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
         STOP,
     ]
     heard = [builder.take(json.dumps(event).encode()) for event in events]
-    assert [one for one in heard if one] == [
+    assert [event_text for event_text in heard if event_text] == [
         EventText(thinking="Hm."),
         EventText("Let "),
         EventText("me see."),
@@ -83,7 +83,7 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "ours"),
+    ("text", "ours"),
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -93,8 +93,8 @@ def test_blocks_come_back_in_their_order_and_are_told_as_they_come() -> None:
         ("model_context_window_exceeded", "length"),
     ],
 )
-def test_stop_reasons_become_ours(said: str, ours: str) -> None:
-    reply = build(start(0, "text", text="a"), end(said), STOP)
+def test_stop_reasons_become_ours(text: str, ours: str) -> None:
+    reply = build(start(0, "text", text="a"), end(text), STOP)
     assert (reply.text, reply.stop_reason) == ("a", ours)
 
 

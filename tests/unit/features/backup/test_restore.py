@@ -28,8 +28,8 @@ def said(home: Path) -> int:
 
 
 def restored(name: str | None, *, yes: bool = False) -> int:
-    asked = {"action": "restore", "name": name, "yes": yes, "no_salvage": False, "json": False}
-    return backup.run(Namespace(**asked))
+    params = {"action": "restore", "name": name, "yes": yes, "no_salvage": False, "json": False}
+    return backup.run(Namespace(**params))
 
 
 async def test_newer_messages_give_way_only_when_a_person_says_so_and_come_back_by_name(

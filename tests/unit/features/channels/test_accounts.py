@@ -32,11 +32,11 @@ async def client(tmp_path: Path, server: TelegramServer) -> AsyncIterator[Gatewa
         yield made
 
 
-async def state(client: GatewayClient, name: str, wanted: str | None) -> None:
+async def state(client: GatewayClient, name: str, expected: str | None) -> None:
     """Waits until the account has the state; None is no account."""
     found: str | None = "?"
     with anyio.fail_after(60):
-        while found != wanted:
+        while found != expected:
             status = await client.request("channels.status")
             rows = [row for rows in status["channelAccounts"].values() for row in rows]
             named = {f"{row['channel']}/{row['accountId']}": row["state"] for row in rows}

@@ -72,8 +72,8 @@ async def test_a_phone_that_reads_the_code_connects_the_number(tmp_path: Path, b
             waiting = await client.request(WAIT, {"id": begun["id"], "timeoutMs": 0})
             assert waiting == {"status": "waiting"}
             server.agree(NUMBER)
-            done = await client.request(WAIT, {"id": begun["id"]})
-            assert (done["status"], done["accountId"]) == ("done", "default")
+            payload = await client.request(WAIT, {"id": begun["id"]})
+            assert (payload["status"], payload["accountId"]) == ("done", "default")
             assert "Unknown login id" in await failure(client, WAIT, id=begun["id"])
     stored = section(tmp_path, "signal")
     assert (stored["number"], stored["enabled"], stored["apiRoot"]) == (NUMBER, True, server.root)
@@ -91,8 +91,8 @@ async def test_a_sign_in_enters_the_refresh_token_alone(
             await client.request("channels.login.answer", {"id": begun["id"], "answer": back})
         else:
             assert (await http.send(httpx2.Request("GET", back))).status_code == 200
-        done = await client.request(WAIT, {"id": begun["id"]})
-        assert done == {"status": "done", "channel": "email", "accountId": "default", "ok": True}
+        payload = await client.request(WAIT, {"id": begun["id"]})
+        assert payload == {"status": "done", "channel": "email", "accountId": "default", "ok": True}
     stored = section(tmp_path, "email")["oauth"]
     assert stored["refreshToken"].startswith("refresh-")
     assert stored["clientId"] == "client"
@@ -109,14 +109,14 @@ async def test_an_address_of_another_sign_in_enters_nothing(
         mine, other = [await client.request(START, ask) for _ in range(2)]
         answer = {"id": mine["id"], "answer": issuer.approve(other["url"])}
         await client.request("channels.login.answer", answer)
-        told = await failure(client, WAIT, id=mine["id"])
-        assert "another sign-in" in told
-        assert "Start the login again" in told
+        text = await failure(client, WAIT, id=mine["id"])
+        assert "another sign-in" in text
+        assert "Start the login again" in text
     assert "refreshToken" not in section(tmp_path, "email")["oauth"]
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("fields", "words"),
     [
         ({"channel": "telegram", "kind": "oauth"}, "Telegram has no login of the kind 'oauth'"),
         ({"channel": "emial", "kind": "oauth"}, "Did you mean 'email'"),
@@ -128,10 +128,10 @@ async def test_an_address_of_another_sign_in_enters_nothing(
     ids=["platform", "spelling", "client", "address", "provider", "unreachable"],
 )
 async def test_a_login_that_cannot_start_says_why(
-    tmp_path: Path, given: dict[str, Any], words: str
+    tmp_path: Path, fields: dict[str, Any], words: str
 ) -> None:
     async with client_of(tmp_path, {"signal": {"apiRoot": "http://127.0.0.1:9"}}) as client:
-        assert words in await failure(client, START, **given)
+        assert words in await failure(client, START, **fields)
 
 
 async def test_logins_are_few_and_a_cancelled_one_makes_room(

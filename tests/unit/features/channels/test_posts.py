@@ -95,7 +95,7 @@ async def test_a_message_is_taken_before_the_platform_is_told_so(rig: Rig) -> No
     assert (await rig.post("memory/default", b"hello")).status_code == 200
     platform = rig.adapter.platform
     await until(platform.received)
-    assert [one.text for one in platform.received()] == ["echo: hello"]
+    assert [message.text for message in platform.received()] == ["echo: hello"]
 
 
 async def test_the_account_default_may_be_left_out(rig: Rig) -> None:

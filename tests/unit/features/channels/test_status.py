@@ -24,8 +24,8 @@ async def test_a_silent_platform_is_waited_for_as_long_as_the_client_says(tmp_pa
             GatewayClient(address) as client,
         ):
             with anyio.fail_after(60):
-                asked = {"probe": True, "timeoutMs": 1}
-                status = await client.request("channels.status", asked)
+                params = {"probe": True, "timeoutMs": 1}
+                status = await client.request("channels.status", params)
         (row,) = status["channelAccounts"]["telegram"]
         assert row["probe"] == {"ok": False, "error": "The platform did not respond in 1 s."}
         assert "warnings" not in status

@@ -30,9 +30,9 @@ async def test_through_a_pipe_each_line_is_a_message_and_stdout_has_only_the_ans
     gateway: FakeGateway, command: Command
 ) -> None:
     gateway.methods["chat.send"] = echo
-    done = await command("chat", "--message", "zero", stdin=b"one\n\n  \ntwo\n")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"You said zero.\nYou said one.\nYou said two.\n"
+    completed = await command("chat", "--message", "zero", stdin=b"one\n\n  \ntwo\n")
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert completed.stdout == b"You said zero.\nYou said one.\nYou said two.\n"
 
 
 @pytest.mark.parametrize("leave", [b"/exit", b"/quit"])
@@ -40,8 +40,8 @@ async def test_through_a_pipe_one_leaves_as_at_the_prompt(
     gateway: FakeGateway, command: Command, leave: bytes
 ) -> None:
     gateway.methods["chat.send"] = echo
-    done = await command("chat", stdin=b"one\n%b\ntwo\n" % leave)
-    assert (done.returncode, done.stdout) == (0, b"You said one.\n")
+    completed = await command("chat", stdin=b"one\n%b\ntwo\n" % leave)
+    assert (completed.returncode, completed.stdout) == (0, b"You said one.\n")
 
 
 async def test_an_answer_cannot_steer_the_terminal(gateway: FakeGateway, command: Command) -> None:
@@ -61,18 +61,18 @@ async def test_a_script_learns_of_an_error_by_the_exit_code(
         await exchange.chat("error", errorMessage="no\nmodel")
 
     gateway.methods["chat.send"] = send
-    done = await command("chat", stdin=b"hi\n")
-    assert (done.returncode, done.stderr) == (1, b"error: no model\n")
+    completed = await command("chat", stdin=b"hi\n")
+    assert (completed.returncode, completed.stderr) == (1, b"error: no model\n")
 
 
 async def test_without_a_gateway_it_says_how_to_start_one(
     command: Command, environ: dict[str, str]
 ) -> None:
     environ["SKERRY_GATEWAY_PORT"] = "1"
-    done = await command("chat", stdin=b"hi\n")
-    assert done.returncode == 1
-    assert b"Try: Start it with `skerry gateway run`" in done.stderr
-    assert b"Help: skerry chat --help" in done.stderr
+    completed = await command("chat", stdin=b"hi\n")
+    assert completed.returncode == 1
+    assert b"Try: Start it with `skerry gateway run`" in completed.stderr
+    assert b"Help: skerry chat --help" in completed.stderr
 
 
 @dataclass
@@ -90,9 +90,9 @@ class ChatTerminal:
                 await anyio.wait_readable(self.descriptor)
                 data = os.read(self.descriptor, 4096).decode()
                 self.seen += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data).replace("\r", "")
-        found = re.search(pattern, self.seen)
-        assert found, f"{pattern!r} did not come, but {self.seen!r}"
-        text, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+        match = re.search(pattern, self.seen)
+        assert match, f"{pattern!r} did not come, but {self.seen!r}"
+        text, self.seen = self.seen[: match.end()], self.seen[match.end() :]
         return text
 
     async def press_ctrl_c(self) -> None:

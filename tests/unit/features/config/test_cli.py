@@ -26,9 +26,9 @@ def file(environ: dict[str, str]) -> Path:
 
 
 async def test_a_value_is_set_got_and_removed(command: Command, file: Path) -> None:
-    done = await command("config", "set", "agents.defaults.timeoutSeconds", "30")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"Changed agents.defaults.timeoutSeconds in " in done.stdout
+    completed = await command("config", "set", "agents.defaults.timeoutSeconds", "30")
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert b"Changed agents.defaults.timeoutSeconds in " in completed.stdout
     got = await command("config", "get", "agents.defaults.timeoutSeconds")
     assert json.loads(got.stdout) == 30
     gone = await command("config", "unset", "agents.defaults.timeoutSeconds", "--json")
@@ -67,17 +67,17 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
         (("get", "gateway.nope"), 1, b"The configuration has no value gateway.nope."),
         (("validate", "/nowhere"), 1, b"does not exist"),
     ):
-        done = await command("config", *arguments)
-        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+        completed = await command("config", *arguments)
+        assert (completed.returncode, said in completed.stderr) == (code, True), completed.stderr
     assert file.read_text() == before
 
 
 async def test_a_key_that_nothing_reads_is_set_and_warned_about(
     command: Command, file: Path
 ) -> None:
-    done = await command("config", "set", "agents.defautls.timeoutSeconds", "30")
+    completed = await command("config", "set", "agents.defautls.timeoutSeconds", "30")
     said = b"warning: agents.defautls: unknown to this version; it has no effect."
-    assert (done.returncode, said in done.stderr) == (0, True)
+    assert (completed.returncode, said in completed.stderr) == (0, True)
     assert "defautls" in file.read_text()
 
 
@@ -98,7 +98,7 @@ async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
     other.write_text('{"gateway": {"prot": 1, "drainSeconds": -1}}')
     bad = await command("config", "validate", str(other), "--json")
     assert bad.returncode == 1
-    assert {one["path"] for one in json.loads(bad.stdout)["issues"]} == {
+    assert {issue["path"] for issue in json.loads(bad.stdout)["issues"]} == {
         "gateway.prot",
         "gateway.drainSeconds",
     }
@@ -106,9 +106,9 @@ async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
 
 async def test_a_file_that_is_not_there_is_not_called_valid(command: Command, file: Path) -> None:
     file.unlink()
-    done = await command("config", "validate")
-    said = f"{file} does not exist; the defaults apply.\n"
-    assert (done.returncode, done.stdout.decode()) == (0, said)
+    completed = await command("config", "validate")
+    text = f"{file} does not exist; the defaults apply.\n"
+    assert (completed.returncode, completed.stdout.decode()) == (0, text)
 
 
 async def test_the_schema_and_the_path_are_printed(command: Command, file: Path) -> None:
@@ -146,11 +146,11 @@ async def test_an_edit_that_changes_nothing_says_so(
     command: Command, environ: dict[str, str], file: Path
 ) -> None:
     editor(environ, file.read_text())
-    done = await command("config", "edit")
-    assert (done.returncode, done.stderr) == (0, b"Nothing changed.\n")
+    completed = await command("config", "edit")
+    assert (completed.returncode, completed.stderr) == (0, b"Nothing changed.\n")
     environ["EDITOR"] = "/nowhere/editor"
     assert b"cannot be started" in (await command("config", "edit")).stderr
-    assert [one.name for one in file.parent.iterdir() if "rejected" in one.name] == []
+    assert [path.name for path in file.parent.iterdir() if "rejected" in path.name] == []
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ async def test_a_change_prints_the_keys_for_which_the_gateway_restarts(
 ) -> None:
     gateway.answer("config.apply", answer)
     with locked(file.parent / LOCK):
-        done = await command("config", "set", key, "5000")
-    assert done.stderr.decode().splitlines() == lines
+        completed = await command("config", "set", key, "5000")
+    assert completed.stderr.decode().splitlines() == lines
 
 
 async def test_a_whole_number_is_printed_as_one(command: Command) -> None:

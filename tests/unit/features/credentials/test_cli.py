@@ -26,18 +26,18 @@ def state(environ: dict[str, str]) -> Path:
 
 
 def on_disk(state: Path) -> bytes:
-    return b"".join(one.read_bytes() for one in state.rglob("*") if one.is_file())
+    return b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
 async def test_without_profiles_the_list_says_how_to_get_one(command: Command) -> None:
-    done = await command("auth", "list")
-    assert (done.returncode, b"skerry auth add PROVIDER" in done.stdout) == (0, True)
+    completed = await command("auth", "list")
+    assert (completed.returncode, b"skerry auth add PROVIDER" in completed.stdout) == (0, True)
 
 
 async def test_a_key_comes_through_a_pipe_into_the_vault(command: Command, state: Path) -> None:
-    done = await command("auth", "add", "openai", "--no-test", stdin=SECRET + b"\n")
-    assert done.stdout.startswith(b"openai:default is stored (vault).")
-    assert SECRET not in done.stdout + done.stderr + on_disk(state)
+    completed = await command("auth", "add", "openai", "--no-test", stdin=SECRET + b"\n")
+    assert completed.stdout.startswith(b"openai:default is stored (vault).")
+    assert SECRET not in completed.stdout + completed.stderr + on_disk(state)
     listed = json.loads((await command("auth", "list", "--json")).stdout)
     (row,) = listed["profiles"]
     assert (row["id"], row["secretIn"], row["state"]) == ("openai:default", "vault", "ready")
@@ -58,7 +58,7 @@ async def test_a_key_can_be_a_name_in_the_environment(
 def lab(state: Path, base_url: str, *models: str) -> None:
     """Describes a provider `lab` of these models."""
     state.mkdir(mode=0o700, exist_ok=True)
-    listed = [{"id": one} for one in models]
+    listed = [{"id": model} for model in models]
     content = {"models": {"providers": {"lab": {"baseUrl": base_url, "models": listed}}}}
     (state / "skerry.json").write_text(json.dumps(content))
     (state / "skerry.json").chmod(0o600)
@@ -67,12 +67,16 @@ def lab(state: Path, base_url: str, *models: str) -> None:
 async def test_a_key_is_tried_before_it_is_kept(command: Command, state: Path) -> None:
     async with StubModelServer() as server:
         lab(state, server.base_url, "small", "large")
-        done = await command("auth", "add", "lab", "--json", stdin=SECRET)
-        told = json.loads(done.stdout)
+        completed = await command("auth", "add", "lab", "--json", stdin=SECRET)
+        report = json.loads(completed.stdout)
         await command("auth", "add", "lab", "--model", "large", stdin=SECRET)
-        assert [one.body["model"] for one in server.requests] == ["small", "large"]
-        keys = {one.headers["authorization"] for one in server.requests}
-    assert (told["kept"], told["tried"], told["latencyMs"] >= 0) == ("lab:default", True, True)
+        assert [request.body["model"] for request in server.requests] == ["small", "large"]
+        keys = {request.headers["authorization"] for request in server.requests}
+    assert (report["kept"], report["tried"], report["latencyMs"] >= 0) == (
+        "lab:default",
+        True,
+        True,
+    )
     assert keys == {f"Bearer {SECRET.decode()}"}
 
 
@@ -87,14 +91,14 @@ async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) 
         assert json.loads(scripted.stdout)["error"]["code"] == "model.auth"
         assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
         assert not (state / "credentials").exists()
-        asked = len(server.requests)
+        count = len(server.requests)
         kept = await command("auth", "add", "lab", "--no-test", "--json", stdin=SECRET)
         assert json.loads(kept.stdout) == {
             "kept": "lab:default",
             "secretIn": "vault",
             "tried": False,
         }
-        assert len(server.requests) == asked
+        assert len(server.requests) == count
 
 
 async def test_a_key_replaces_one_of_its_name_only_when_it_answers(
@@ -114,10 +118,13 @@ async def test_a_key_is_tried_with_a_model_that_the_provider_names(
     async with StubModelServer() as server:
         server.models = [{"id": "embed-1"}, {"id": "small"}, {"id": "large"}]
         lab(state, server.base_url)
-        done = await command("auth", "add", "lab", "--json", stdin=SECRET)
-        assert (json.loads(done.stdout)["tried"], b"lab/small" in done.stderr) == (True, True)
-        assert [one.body.get("model") for one in server.requests] == [None, "small"]
-        keys = {one.headers["authorization"] for one in server.requests}
+        completed = await command("auth", "add", "lab", "--json", stdin=SECRET)
+        assert (json.loads(completed.stdout)["tried"], b"lab/small" in completed.stderr) == (
+            True,
+            True,
+        )
+        assert [request.body.get("model") for request in server.requests] == [None, "small"]
+        keys = {request.headers["authorization"] for request in server.requests}
     assert keys == {f"Bearer {SECRET.decode()}"}
 
 
@@ -140,10 +147,10 @@ async def test_a_key_that_cannot_be_tried_here_is_kept_with_a_word(
     async with StubModelServer() as server:
         server.models = []
         lab(state, server.base_url)
-        done = await command("auth", "add", "lab", stdin=SECRET)
-    assert (done.returncode, b"auth add lab --model MODEL" in done.stderr) == (0, True)
-    done = await command("auth", "add", "lab", "--name", "b", "--env", "ABSENT")
-    assert (done.returncode, b"needs ABSENT" in done.stderr) == (0, True)
+        completed = await command("auth", "add", "lab", stdin=SECRET)
+    assert (completed.returncode, b"auth add lab --model MODEL" in completed.stderr) == (0, True)
+    completed = await command("auth", "add", "lab", "--name", "b", "--env", "ABSENT")
+    assert (completed.returncode, b"needs ABSENT" in completed.stderr) == (0, True)
 
 
 async def test_a_profile_is_removed_from_the_vault_too(command: Command, state: Path) -> None:
@@ -157,9 +164,9 @@ async def test_a_profile_is_removed_from_the_vault_too(command: Command, state: 
 async def test_the_order_is_given_and_taken_away(command: Command) -> None:
     for name in ("one", "two"):
         await command("auth", "add", "openai", "--no-test", "--name", name, "--plain", stdin=SECRET)
-    given = await command("auth", "order", "openai", "two", "openai:one")
-    assert given.stdout == b"openai:two, openai:one\n"
-    assert (await command("auth", "order", "openai")).stdout == given.stdout
+    completed = await command("auth", "order", "openai", "two", "openai:one")
+    assert completed.stdout == b"openai:two, openai:one\n"
+    assert (await command("auth", "order", "openai")).stdout == completed.stdout
     assert b"The profiles alternate" in (await command("auth", "order", "openai", "--clear")).stdout
     assert (await command("auth", "order", "openai", "three")).returncode == 1
 
@@ -173,9 +180,9 @@ async def test_what_makes_no_sense_is_refused(command: Command) -> None:
         (("login", "openai"), b"No sign-in is known"),
     ):
         stdin = b"" if said == b"No secret was entered" else SECRET
-        done = await command("auth", *arguments, stdin=stdin)
-        assert done.returncode != 0
-        assert said in done.stderr
+        completed = await command("auth", *arguments, stdin=stdin)
+        assert completed.returncode != 0
+        assert said in completed.stderr
 
 
 async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command: Command) -> None:

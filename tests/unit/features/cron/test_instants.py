@@ -43,8 +43,8 @@ EXPRESSIONS = (
 
 def ours(expression: str, zone: str) -> Iterator[datetime]:
     """Yields the times of the year that our module gives."""
-    parsed, place, instant = Expression(expression), ZoneInfo(zone), BEGIN
-    while (instant := parsed.after(instant, place)) < END:
+    parsed, info, instant = Expression(expression), ZoneInfo(zone), BEGIN
+    while (instant := parsed.after(instant, info)) < END:
         yield instant
 
 
@@ -102,15 +102,15 @@ def test_six_fields_begin_with_the_second() -> None:
 def test_the_next_time_is_later_and_nothing_lies_between(
     start: int, zone: str, expression: str
 ) -> None:
-    instant, place, parsed = (
+    instant, info, parsed = (
         datetime.fromtimestamp(start, UTC),
         ZoneInfo(zone),
         Expression(expression),
     )
-    due = parsed.after(instant, place)
+    due = parsed.after(instant, info)
     assert due > instant
     between = instant + (due - instant) / 2
-    assert parsed.after(between, place) == due
+    assert parsed.after(between, info) == due
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ async def test_a_device_waits_is_approved_rotated_revoked_and_removed(rig: Rig) 
 async def test_the_newest_request_can_be_rejected_without_its_id(rig: Rig) -> None:
     device = Device()
     await device.refused(rig.url, REMOTE, scopes=READ)
-    done = await devices(rig, "reject", "--latest")
-    assert done.stdout.decode() == f"The device {device.id[:12]} was rejected.\n"
+    completed = await devices(rig, "reject", "--latest")
+    assert completed.stdout.decode() == f"The device {device.id[:12]} was rejected.\n"
 
 
 async def test_an_id_that_fits_nothing_says_where_the_right_ones_are(rig: Rig) -> None:
@@ -70,7 +70,7 @@ async def test_an_id_that_fits_nothing_says_where_the_right_ones_are(rig: Rig) -
         (("approve", "--latest"), b"No device has requested a pairing."),
         (("remove", "ff"), b"Unknown device 'ff'."),
     ):
-        done = await devices(rig, *arguments)
-        assert done.returncode == 1
-        assert message in done.stderr
-        assert b"skerry devices list" in done.stderr
+        completed = await devices(rig, *arguments)
+        assert completed.returncode == 1
+        assert message in completed.stderr
+        assert b"skerry devices list" in completed.stderr

@@ -22,7 +22,7 @@ async def test_each_check_is_a_line_and_a_failure_fails(
 
 
 async def test_json_is_one_list_on_stdout(command: Command) -> None:
-    done = await command("doctor", "--json")
-    checks = json.loads(done.stdout)
+    completed = await command("doctor", "--json")
+    checks = json.loads(completed.stdout)
     assert {"name", "level", "message", "remedy"} == set(checks[0])
-    assert done.stderr == b""
+    assert completed.stderr == b""

@@ -99,7 +99,9 @@ async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(
 ) -> None:
     set_values(prepare(environ).config.path, {"gateway.auth.mode": "password"})
     assert (await found(environ, "token"))[0].level is Level.FAILURE
-    (warned,) = [one for one in load(environ).warnings if one.path == "gateway.auth.password"]
+    (warned,) = [
+        warning for warning in load(environ).warnings if warning.path == "gateway.auth.password"
+    ]
     assert ("missing" in warned.message, "SKERRY_GATEWAY_PASSWORD" in warned.remedy) == (True, True)
 
 
@@ -155,7 +157,7 @@ async def test_fixing_takes_the_state_from_others_and_does_nothing_else(
         one.chmod(mode)
     assert {check.level for check in await found(environ, "permissions")} == {Level.WARNING}
     await examine(environ, fix=True)
-    modes = [one.stat().st_mode & 0o777 for one in (file, backup, file.parent)]
+    modes = [path.stat().st_mode & 0o777 for path in (file, backup, file.parent)]
     assert modes == [0o600, 0o600, 0o700]
     assert file.read_text() == before
     assert [check.level for check in await found(environ, "permissions")] == [Level.OK]

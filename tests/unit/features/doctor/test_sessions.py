@@ -39,9 +39,9 @@ async def test_strangers_in_main_are_counted(tmp_path: Path) -> None:
     assert "share main" in conversations(shared).message
     await write(tmp_path, "eve", Origin.STRANGER)
     await write(tmp_path, "mallory", Origin.STRANGER, "global")
-    found = conversations(shared)
-    assert (found.level, found.message[:7]) == (Level.WARNING, "2 chats")
-    assert "commands.ownerAllowFrom" in found.remedy
+    check = conversations(shared)
+    assert (check.level, check.message[:7]) == (Level.WARNING, "2 chats")
+    assert "commands.ownerAllowFrom" in check.remedy
 
 
 async def test_what_is_over_the_limits_is_told_where_nothing_is_removed(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ async def test_what_is_over_the_limits_is_told_where_nothing_is_removed(tmp_path
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("s"), 1))
     assert retention_check(config(tmp_path), DAY_MS).level is Level.OK
-    found = retention_check(config(tmp_path), 40 * DAY_MS)
-    assert (found.level, "1 conversations would be archived" in found.message) == (
+    check = retention_check(config(tmp_path), 40 * DAY_MS)
+    assert (check.level, "1 conversations would be archived" in check.message) == (
         Level.WARNING,
         True,
     )

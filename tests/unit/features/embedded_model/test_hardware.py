@@ -75,9 +75,9 @@ def test_the_memory_asked_for_covers_what_was_measured(size: int, peak: int) -> 
 
 
 def test_this_machine_is_described() -> None:
-    here = Machine.detected()
-    free = here.free_bytes()
-    assert here.processor
-    assert here.features
+    machine = Machine.detected()
+    free = machine.free_bytes()
+    assert machine.processor
+    assert machine.features
     assert free is not None
     assert free > 1 << 20

@@ -59,8 +59,8 @@ async def test_each_line_is_answered_and_a_bad_one_stops_nothing(
             b'{"id": 3, "command": "git status", "security": "deny"}',
         ]
     )
-    told = await answers(capsys, monkeypatch, lines)
-    assert told[0] == {
+    rows = await answers(capsys, monkeypatch, lines)
+    assert rows[0] == {
         "id": 1,
         "decision": "allow",
         "rule": "allowlist safe-bin",
@@ -80,7 +80,7 @@ async def test_each_line_is_answered_and_a_bad_one_stops_nothing(
             },
         ],
     }
-    assert [(line["id"], line["decision"], line["rule"]) for line in told[1:]] == [
+    assert [(line["id"], line["decision"], line["rule"]) for line in rows[1:]] == [
         (2, "deny", "bad-line"),
         *[(None, "deny", "bad-line")] * 7,
         ("x", "deny", "bad-line"),
@@ -88,7 +88,7 @@ async def test_each_line_is_answered_and_a_bad_one_stops_nothing(
         (None, "deny", "character"),
         (3, "deny", "security-deny"),
     ]
-    assert all(line["error"]["message"] for line in told if line["rule"] == "bad-line")
+    assert all(line["error"]["message"] for line in rows if line["rule"] == "bad-line")
 
 
 @pytest.mark.requirement("exec-allowlist-per-agent")

@@ -101,9 +101,9 @@ class Rig:
         context = ToolContext(RootedFolder(self.folder), caller=caller)
         return await self.tool.run({"action": action, "sessionId": name, **more}, context)
 
-    async def printed(self, session: ProcessSession, wanted: str) -> str:
+    async def printed(self, session: ProcessSession, expected: str) -> str:
         with anyio.fail_after(60):
-            while wanted not in session.output.text:
+            while expected not in session.output.text:
                 await session.wait_for_output(1)
         return session.output.text
 
@@ -140,8 +140,8 @@ async def test_a_terminal_gets_keys_and_a_paste_within_its_marks(tmp_path: Path)
     async with rig(tmp_path) as commands:
         session = await commands.begin("test -t 0 && echo is a tty; stty -echo; cat -v", pty=True)
         await commands.printed(session, "is a tty")
-        said = await commands.call("send-keys", session, keys=["Up", "C-Left", "M-x", "Enter"])
-        assert said == f"Sent 12 bytes to session {session.id}."
+        payload = await commands.call("send-keys", session, keys=["Up", "C-Left", "M-x", "Enter"])
+        assert payload == f"Sent 12 bytes to session {session.id}."
         await commands.printed(session, "^[[A^[[1;5D^[x")
         assert "Pasted 5 chars" in await commands.call("paste", session, text="words")
         await commands.call("submit", session)
@@ -175,8 +175,8 @@ async def test_a_pipe_gets_input_without_marks_and_its_end(tmp_path: Path) -> No
         session = await commands.begin("cat -v; exit 3")
         await commands.call("paste", session, text="pasted")
         await commands.call("submit", session)
-        said = await commands.call("write", session, data="x\n", eof=True)
-        assert said == f"Wrote 2 bytes to session {session.id} (stdin closed)."
+        payload = await commands.call("write", session, data="x\n", eof=True)
+        assert payload == f"Wrote 2 bytes to session {session.id} (stdin closed)."
         await session.wait(60)
         poll = await commands.call("poll", session)
         assert poll == "pasted\nx\n\nProcess exited with code 3."
@@ -235,21 +235,24 @@ async def test_kill_and_remove_end_a_command_and_clear_takes_only_ended_ones(
     tmp_path: Path,
 ) -> None:
     async with rig(tmp_path) as commands:
-        one, two = await commands.begin("sleep 600"), await commands.begin("sleep 601")
+        process_session, two = await commands.begin("sleep 600"), await commands.begin("sleep 601")
         with pytest.raises(ToolError, match="No finished session"):
-            await commands.call("clear", one)
-        killed = await commands.result("kill", one)
+            await commands.call("clear", process_session)
+        killed = await commands.result("kill", process_session)
         assert (killed.text, (killed.details or {})["status"]) == (
-            f"Killed session {one.id}.",
+            f"Killed session {process_session.id}.",
             "failed",
         )
-        assert one.id in await commands.call("list")
-        assert await commands.call("clear", one) == f"Cleared session {one.id}."
+        assert process_session.id in await commands.call("list")
+        assert (
+            await commands.call("clear", process_session)
+            == f"Cleared session {process_session.id}."
+        )
         assert await commands.call("remove", two) == f"Removed session {two.id}."
         assert await commands.call("list") == "No running or recent sessions."
-        assert one.pid is not None
+        assert process_session.pid is not None
         assert two.pid is not None
-        await gone(one.pid)
+        await gone(process_session.pid)
         await gone(two.pid)
 
 

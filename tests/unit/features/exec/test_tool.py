@@ -81,9 +81,9 @@ async def test_a_run_with_words_of_others_needs_a_person_on_this_machine_and_not
 ) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         context = ToolContext(RootedFolder(tmp_path), caller=OWNER, taint=frozenset(taint))
-        found = await tool(store, place, tmp_path).assess({"command": "ls x"}, context)
-    assert (found.effect, found.rule) == (effect, rule)
-    assert found.patterns == ()
+        assessment = await tool(store, place, tmp_path).assess({"command": "ls x"}, context)
+    assert (assessment.effect, assessment.rule) == (effect, rule)
+    assert assessment.patterns == ()
 
 
 @pytest.mark.parametrize(

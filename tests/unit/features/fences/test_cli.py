@@ -47,8 +47,8 @@ async def test_fenced_files_are_listed_shown_and_trusted_by_the_hash_that_was_re
     assert "AGENTS.md" in listed
     assert "agent:main:main" in listed
     assert "(web)" in listed
-    found = json.loads((await skerry(rig, "files", "list", "--json")).stdout)
-    assert found["files"][0]["recordedAt"] == 1_700_000_000_000
+    report = json.loads((await skerry(rig, "files", "list", "--json")).stdout)
+    assert report["files"][0]["recordedAt"] == 1_700_000_000_000
     shown = await skerry(rig, "files", "show", "AGENTS.md")
     assert b"\x1b" not in shown.stdout
     assert digest in shown.stderr.decode()
@@ -57,8 +57,8 @@ async def test_fenced_files_are_listed_shown_and_trusted_by_the_hash_that_was_re
     assert "--hash" in unasked.stderr.decode()
     wrong = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", "0" * 64)
     assert "changed since it was read" in wrong.stderr.decode()
-    done = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", digest)
-    assert done.stdout.decode() == "AGENTS.md is now trusted with its present content.\n"
+    completed = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", digest)
+    assert completed.stdout.decode() == "AGENTS.md is now trusted with its present content.\n"
     assert json.loads((await skerry(rig, "files", "list", "--json")).stdout)["files"] == []
 
 
@@ -66,7 +66,7 @@ async def test_doctor_names_files_that_a_prompt_reads_and_shows_fenced(rig: Rig)
     config = rig.context.config()
     assert fences(config, AgentId("main")).level is Level.OK
     await poisoned(rig)
-    found = fences(config, AgentId("main"))
-    assert found.level is Level.WARNING
-    assert "AGENTS.md (a run wrote it" in found.message
-    assert found.remedy.endswith("skerry files trust AGENTS.md --agent main")
+    check = fences(config, AgentId("main"))
+    assert check.level is Level.WARNING
+    assert "AGENTS.md (a run wrote it" in check.message
+    assert check.remedy.endswith("skerry files trust AGENTS.md --agent main")

@@ -39,7 +39,7 @@ def keys(schema: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("fields", "expected"),
     [
         ({"type": ["string", "null"]}, {"type": "string", "nullable": True}),
         (
@@ -66,9 +66,9 @@ def keys(schema: dict[str, Any]) -> set[str]:
     ids=str,
 )
 def test_what_gemini_has_no_word_for_is_told_in_others(
-    given: dict[str, Any], expected: dict[str, Any]
+    fields: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert gemini_schema(given) == expected
+    assert gemini_schema(fields) == expected
 
 
 def test_references_are_resolved_and_a_schema_without_end_has_one() -> None:
@@ -76,9 +76,9 @@ def test_references_are_resolved_and_a_schema_without_end_has_one() -> None:
         "type": "object",
         "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "string"}},
     }
-    found = gemini_schema({"$ref": "#/$defs/Node", "$defs": {"Node": node}})
-    assert found["properties"] == {"next": {}, "v": {"type": "string"}}
-    assert keys(found) <= ACCEPTED
+    payload = gemini_schema({"$ref": "#/$defs/Node", "$defs": {"Node": node}})
+    assert payload["properties"] == {"next": {}, "v": {"type": "string"}}
+    assert keys(payload) <= ACCEPTED
 
 
 class Inner(BaseModel):
@@ -93,11 +93,11 @@ class Outer(BaseModel, extra="forbid"):
 
 
 def test_a_tool_s_own_schema_is_told_in_words_that_it_has() -> None:
-    found = gemini_schema(Outer.model_json_schema())
-    assert keys(found) <= ACCEPTED
-    assert found["required"] == ["inner", "many"]
-    assert found["properties"]["inner"]["properties"]["lines"]["maximum"] == 9
-    assert found["properties"]["many"]["items"]["properties"]["mode"]["nullable"] is True
+    payload = gemini_schema(Outer.model_json_schema())
+    assert keys(payload) <= ACCEPTED
+    assert payload["required"] == ["inner", "many"]
+    assert payload["properties"]["inner"]["properties"]["lines"]["maximum"] == 9
+    assert payload["properties"]["many"]["items"]["properties"]["mode"]["nullable"] is True
 
 
 schemas = st.recursive(

@@ -43,8 +43,8 @@ async def test_they_are_listed_switched_on_and_off(state: Path, command: Command
     assert "enabled  boot-md" in listed
     on = await command("hooks", "enable", "greet")
     assert (on.returncode, entries(state)) == (0, {"greet": {"enabled": True}})
-    found = json.loads((await command("hooks", "info", "greet", "--json")).stdout)
-    assert (found["status"], found["events"]) == ("enabled", ["command:new"])
+    report = json.loads((await command("hooks", "info", "greet", "--json")).stdout)
+    assert (report["status"], report["events"]) == ("enabled", ["command:new"])
     assert "2 of 4 hooks run after" in (await command("hooks", "check")).stdout.decode()
     off = await command("hooks", "disable", "boot-md", "--json")
     assert json.loads(off.stdout) == {"ok": True, "hook": "boot-md", "enabled": False}
@@ -68,9 +68,9 @@ async def test_in_a_workspace_one_is_pinned_by_hand(state: Path, command: Comman
 
 @pytest.mark.usefixtures("state")
 async def test_one_that_is_not_there_is_named_with_those_that_are(command: Command) -> None:
-    done = await command("hooks", "info", "nothing")
-    assert done.returncode == 1
-    assert b"boot-md, command-logger, session-memory" in done.stderr
+    completed = await command("hooks", "info", "nothing")
+    assert completed.returncode == 1
+    assert b"boot-md, command-logger, session-memory" in completed.stderr
 
 
 async def test_who_wrote_its_files_is_shown_before_and_after_the_gateway_saw_them(
@@ -83,17 +83,17 @@ async def test_who_wrote_its_files_is_shown_before_and_after_the_gateway_saw_the
     await command("hooks", "enable", "inside", "--pin")
     shown = (await command("hooks", "info", "inside")).stdout.decode()
     assert "handler.py: pinned by its hash" in shown
-    found = {
-        one["name"]: one for one in json.loads((await command("hooks", "list", "--json")).stdout)
+    payload = {
+        row["name"]: row for row in json.loads((await command("hooks", "list", "--json")).stdout)
     }
-    assert found["boot-md"]["files"] == []
-    assert [one["name"] for one in found["greet"]["files"]] == ["HOOK.md", "handler.py"]
+    assert payload["boot-md"]["files"] == []
+    assert [file["name"] for file in payload["greet"]["files"]] == ["HOOK.md", "handler.py"]
 
 
 async def test_a_database_that_cannot_be_read_is_said_so(state: Path, command: Command) -> None:
     put(state / "hooks" / "greet")
     with closing(sqlite3.connect(state / DATABASE)) as connection:
         connection.execute("CREATE TABLE other (x)")
-    done = await command("hooks", "list")
-    assert done.returncode == 1
-    assert b"cannot be read" in done.stderr
+    completed = await command("hooks", "list")
+    assert completed.returncode == 1
+    assert b"cannot be read" in completed.stderr

@@ -24,9 +24,9 @@ def told(*lines: str, file: str = "/x.log", cursor: int = 5) -> dict[str, Any]:
 
 async def test_the_log_is_asked_of_the_gateway(gateway: FakeGateway, command: Command) -> None:
     gateway.answer("logs.tail", told(json.dumps(LINE | {"0": "x", "_meta": {}}), "no json\x1b"))
-    done = await command("logs", "--lines", "7")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode().splitlines() == [
+    completed = await command("logs", "--lines", "7")
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    assert completed.stdout.decode().splitlines() == [
         "2026-11-21T20:56:00.000Z warning a.b: it[31m broke",
         "Traceback",
         "ValueError",
@@ -38,8 +38,11 @@ async def test_the_log_is_asked_of_the_gateway(gateway: FakeGateway, command: Co
 
 async def test_with_json_each_line_is_an_object(gateway: FakeGateway, command: Command) -> None:
     gateway.answer("logs.tail", told(json.dumps(LINE | {"0": "x"}), "no json"))
-    done = await command("logs", "--json")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [LINE, {"message": "no json"}]
+    completed = await command("logs", "--json")
+    assert [json.loads(line) for line in completed.stdout.splitlines()] == [
+        LINE,
+        {"message": "no json"},
+    ]
 
 
 async def test_without_a_gateway_its_file_is_read(
@@ -50,15 +53,15 @@ async def test_without_a_gateway_its_file_is_read(
     folder.mkdir(parents=True)
     lines = [json.dumps(LINE | {"message": str(number)}) for number in range(5)]
     (folder / "skerry-2026-11-21.log").write_text("\n".join(lines) + "\n")
-    done = await command("logs", "--lines", "2", "--json")
-    assert [json.loads(line)["message"] for line in done.stdout.splitlines()] == ["3", "4"]
-    assert f"No gateway is running. Showing its log from {folder}." in done.stderr.decode()
+    completed = await command("logs", "--lines", "2", "--json")
+    assert [json.loads(line)["message"] for line in completed.stdout.splitlines()] == ["3", "4"]
+    assert f"No gateway is running. Showing its log from {folder}." in completed.stderr.decode()
 
 
 async def test_another_machines_log_is_not_taken_from_here(command: Command) -> None:
-    done = await command("logs", "--url", "ws://127.0.0.1:1", "--token", "x")
-    assert done.returncode == 1
-    assert b"No gateway answers at ws://127.0.0.1:1" in done.stderr
+    completed = await command("logs", "--url", "ws://127.0.0.1:1", "--token", "x")
+    assert completed.returncode == 1
+    assert b"No gateway answers at ws://127.0.0.1:1" in completed.stderr
 
 
 async def test_following_goes_on_where_it_was_and_begins_each_new_file(
@@ -78,9 +81,9 @@ async def test_following_goes_on_where_it_was_and_begins_each_new_file(
             await exchange.refuse("UNAVAILABLE", "enough")
 
     gateway.methods["logs.tail"] = log
-    done = await command("logs", "--follow")
-    assert done.stdout.decode().split() == ["a", "b", "c"]
-    assert b"enough" in done.stderr
+    completed = await command("logs", "--follow")
+    assert completed.stdout.decode().split() == ["a", "b", "c"]
+    assert b"enough" in completed.stderr
     asked = [params.get("cursor") for _, params in gateway.requests]
     assert asked == [None, 3, 9, 0, 6]
 

@@ -32,7 +32,7 @@ async def test_a_model_calls_a_tool_of_a_server_written_with_the_sdk(tmp_path: P
         with anyio.fail_after(60):
             final = await client.request("agent", sent, expect_final=True)
             listed = await client.request("mcp.list")
-            told = await client.request("mcp.test", {"server": "sums"})
+            payload = await client.request("mcp.test", {"server": "sums"})
             taint = await client.request("sessions.taint", {"key": "main"})
         text = str(final)
     assert "untrusted-result" in text
@@ -40,7 +40,7 @@ async def test_a_model_calls_a_tool_of_a_server_written_with_the_sdk(tmp_path: P
     assert taint["origins"] == ["tool"]
     row = listed["servers"][0]
     assert (row["state"], row["tools"], row["held"], row["reason"]) == ("connected", 3, 0, None)
-    assert [each["approval"] for each in told["tools"]] == ["none", "ask", "ask"]
+    assert [each["approval"] for each in payload["tools"]] == ["none", "ask", "ask"]
 
 
 async def test_a_held_tool_is_trusted_by_its_digest_and_problems_are_in_the_status(
@@ -56,9 +56,9 @@ async def test_a_held_tool_is_trusted_by_its_digest_and_problems_are_in_the_stat
         with anyio.fail_after(60):
             await client.request("mcp.test", {"server": "small"})
             script.write(tool("echo", "Another text."))
-            told = await client.request("mcp.test", {"server": "small"})
+            payload = await client.request("mcp.test", {"server": "small"})
             status = await client.request("status")
-            row = told["tools"][0]
+            row = payload["tools"][0]
             trust = {"server": "small", "tools": {"echo": row["digest"]}}
             trusted = await client.request("mcp.trust", trust)
             after = await client.request("mcp.tools", {"server": "small"})
@@ -83,8 +83,8 @@ def test_a_program_is_added_with_its_options_before_or_after_the_name(
     tmp_path: Path, words: list[str]
 ) -> None:
     environ = {"SKERRY_STATE_DIR": str(tmp_path), "HOME": str(tmp_path), "TOKEN": "secret"}
-    done = run_command_text("mcp", "add", *words, environ=environ)
-    assert done.returncode == 0, done.stderr
+    completed = run_command_text("mcp", "add", *words, environ=environ)
+    assert completed.returncode == 0, completed.stderr
     text = (tmp_path / "skerry.json").read_text()
     assert '"command": "npx"' in text
     assert "${TOKEN}" in text
@@ -106,8 +106,8 @@ async def test_the_commands_list_the_servers_and_trust_only_with_a_confirmation(
         environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
 
         async def told(*words: str) -> tuple[int, str]:
-            done = await run_command("mcp", *words, *reach, environ=environ)
-            return done.returncode, (done.stdout + done.stderr).decode()
+            completed = await run_command("mcp", *words, *reach, environ=environ)
+            return completed.returncode, (completed.stdout + completed.stderr).decode()
 
         code, text = await told("tools", "small")
         assert (code, text.splitlines()[1].split()[:3]) == (0, ["mcp_small_echo", "trusted", "ask"])

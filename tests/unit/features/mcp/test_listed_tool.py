@@ -50,9 +50,9 @@ def test_invisible_characters_and_long_texts_are_removed() -> None:
     ],
 )
 def test_a_description_that_hides_something_is_suspect(text: str, names: tuple[str, ...]) -> None:
-    found = listed(tool("a", text)).suspicions
-    assert bool(found) is bool(names)
-    assert set(names) - {"override"} <= set(found)
+    suspicions = listed(tool("a", text)).suspicions
+    assert bool(suspicions) is bool(names)
+    assert set(names) - {"override"} <= set(suspicions)
 
 
 def nested(depth: int) -> dict[str, Any]:

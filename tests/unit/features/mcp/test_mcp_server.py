@@ -308,13 +308,13 @@ async def test_an_idle_server_is_ended_and_a_call_starts_it_again(tmp_path: Path
 
 
 async def test_a_server_that_is_removed_or_changed_is_ended(tmp_path: Path) -> None:
-    one, two = (Script(tmp_path / f"{name}.json", tool("echo")) for name in "ab")
-    async with hosted(tmp_path, {"one": one.server, "two": two.server}) as hosts:
+    script, two = (Script(tmp_path / f"{name}.json", tool("echo")) for name in "ab")
+    async with hosted(tmp_path, {"one": script.server, "two": two.server}) as hosts:
         assert await prepared(hosts) == {"mcp_one_echo", "mcp_two_echo"}
         changed = {**two.server, "tools": {"deny": ["e*"]}}
         hosts.configure(tmp_path, {"two": changed})
         assert await prepared(hosts) == set()
-        await ended(one.pids[0])
+        await ended(script.pids[0])
         await ended(two.pids[0])
 
 

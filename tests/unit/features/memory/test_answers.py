@@ -9,8 +9,8 @@ from skerry.testing.memory import hit
 
 
 def test_a_hit_has_no_mark_of_who_noted_it() -> None:
-    said = Provenance(Origin.OWNER, "gateway", "2026-11-22T08:24Z")
-    (line,) = item("The dentist is Dr. Maro.", said)
+    provenance = Provenance(Origin.OWNER, "gateway", "2026-11-22T08:24Z")
+    (line,) = item("The dentist is Dr. Maro.", provenance)
     assert "<!-- skerry:" in line
     shown: Any = hit_row(hit(text=line))
     assert shown["text"] == "- The dentist is Dr. Maro."

@@ -85,7 +85,7 @@ def by_words(found: list[BenchTrial], folder: Path) -> dict[str, dict[str, float
 
 
 def test_the_kind_of_a_set_is_told_from_its_fields(folder: Path) -> None:
-    found = {one.name: one for one in trials(folder)}
+    found = {trial.name: trial for trial in trials(folder)}
     assert list(found) == [
         "lands.en",
         "lands.de",
@@ -101,9 +101,9 @@ def test_the_kind_of_a_set_is_told_from_its_fields(folder: Path) -> None:
 
 
 def test_a_turn_is_a_passage_of_its_session_and_a_session_is_a_file(folder: Path) -> None:
-    found = {one.name: one for one in trials(folder, 1)}
+    found = {trial.name: trial for trial in trials(folder, 1)}
     turns, sessions = found["talk.turn"].scopes[0], found["talk.session"].scopes[0]
-    assert [(one.document, one.position) for one in turns.passages] == [
+    assert [(passage.document, passage.position) for passage in turns.passages] == [
         (0, 0),
         (0, 1),
         (0, 2),
@@ -111,14 +111,14 @@ def test_a_turn_is_a_passage_of_its_session_and_a_session_is_a_file(folder: Path
         (1, 1),
     ]
     assert turns.passages[0].text == "Ada: I painted the boat last week."
-    assert [one.document for one in sessions.passages] == [0, 1]
+    assert [passage.document for passage in sessions.passages] == [0, 1]
     assert sessions.passages[0].text.count("\n") == 2
 
 
 def test_turns_leave_out_what_the_conversation_does_not_answer(folder: Path) -> None:
-    found = {one.name: one for one in trials(folder, 1)}
-    assert [one.gold for one in found["talk.turn"].scopes[0].queries] == [{"D0"}]
-    assert [one.gold for one in found["talk.session"].scopes[0].queries] == [{"s1"}, {"s2"}]
+    found = {trial.name: trial for trial in trials(folder, 1)}
+    assert [query.gold for query in found["talk.turn"].scopes[0].queries] == [{"D0"}]
+    assert [query.gold for query in found["talk.session"].scopes[0].queries] == [{"s1"}, {"s2"}]
 
 
 def test_every_profile_and_fts5_are_measured(folder: Path, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_plot_has_a_line_for_each_profile() -> None:
 
 
 async def test_the_evidence_in_replies_is_asked_of_the_tool(folder: Path, tmp_path: Path) -> None:
-    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    turns = [trial for trial in trials(folder, 1) if trial.kind == "turn"]
     table = await evidence(turns, list(PROFILES), tmp_path / "replies", lambda *_: None)
     assert list(table) == ["best", "openclaw", "classic"]
     assert table["best"] == {
@@ -202,7 +202,7 @@ async def test_the_evidence_in_replies_is_asked_of_the_tool(folder: Path, tmp_pa
 async def test_a_reply_that_hides_lines_shows_in_the_figure(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    turns = [trial for trial in trials(folder, 1) if trial.kind == "turn"]
     monkeypatch.setattr("skerry.features.memory.service.EXCERPT", 60)
     table = await evidence(turns, ["best"], tmp_path / "replies", lambda *_: None)
     assert table["best"]["talk.reply.evidence"] < 100
@@ -211,14 +211,14 @@ async def test_a_reply_that_hides_lines_shows_in_the_figure(
 async def test_replies_are_measured_with_the_vectors_of_the_model(
     folder: Path, tmp_path: Path
 ) -> None:
-    asked: list[Kind] = []
+    kinds: list[Kind] = []
 
     async def embed(kind: Kind, texts: Sequence[str]) -> dict[str, Floats]:
-        asked.append(kind)
+        kinds.append(kind)
         rows = np.eye(2, 8, dtype=np.float32)
         return {text: rows[int("bicycle" in text)] for text in texts}
 
-    turns = [one for one in trials(folder, 1) if one.kind == "turn"]
+    turns = [trial for trial in trials(folder, 1) if trial.kind == "turn"]
     table = await evidence(turns, ["best"], tmp_path / "replies", lambda *_: None, embed)
-    assert set(asked) == {Kind.PASSAGE, Kind.QUERY}
+    assert set(kinds) == {Kind.PASSAGE, Kind.QUERY}
     assert table["best"]["talk.reply.evidence"] == 100

@@ -39,7 +39,7 @@ def poor(found: Mapping[str, float], least: Mapping[str, float]) -> Mapping[str,
 
 
 def by_words(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, float]]:
-    turns = [one for one in trials(DATA, 1) if one.kind == "turn"]
+    turns = [trial for trial in trials(DATA, 1) if trial.kind == "turn"]
     table = measure(turns, [profile], BenchVectors(), folder, lambda *_: None)
     return {who: figures(one) for who, one in table.items()}
 
@@ -71,9 +71,9 @@ _scores: Final = Collection.scores
 
 def _every_word(self: Collection, terms: Mapping[str, float], *given: Any) -> Scores:
     """Finds only what has each word of the question."""
-    found = _scores(self, terms, *given)
-    each = [_scores(self, {one: 1.0}).text > 0 for one in terms]
-    return replace(found, text=np.where(np.logical_and.reduce(each), found.text, 0))
+    scores = _scores(self, terms, *given)
+    each = [_scores(self, {term: 1.0}).text > 0 for term in terms]
+    return replace(scores, text=np.where(np.logical_and.reduce(each), scores.text, 0))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ LEAST: Final = {
 
 
 def hits(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, float]]:
-    found = [one for one in trials(DATA) if one.name in LEAST]
+    found = [trial for trial in trials(DATA) if trial.name in LEAST]
     table = measure(found, [profile], BenchVectors(), folder, lambda *_: None)
     return {
         who: {name.removesuffix(".hit@1"): value for name, value in one.items() if "@1" in name}

@@ -55,13 +55,15 @@ async def test_weaker_hits_come_with_one_that_answers_and_not_without_it(
 ) -> None:
     (workspace / "memory.md").write_text("The key of the shed hangs behind the clock.\n")
     (workspace / "memory" / "boat.md").write_text("The boat has a lamp, an anchor and a clock.\n")
-    asked = MemoryQuestion("Does the key of the shed hang behind the clock?", sufficient_score=0.7)
-    good, weak = (await memory.search(asked)).hits
+    question = MemoryQuestion(
+        "Does the key of the shed hang behind the clock?", sufficient_score=0.7
+    )
+    good, weak = (await memory.search(question)).hits
     assert good.score >= 0.7 > weak.score
     (workspace / "memory.md").unlink()
-    only = MemoryQuestion(asked.text)
-    assert [one.path for one in (await memory.search(only)).hits] == ["memory/boat.md"]
-    assert (await memory.search(MemoryQuestion(asked.text, sufficient_score=0.99))).hits == []
+    only = MemoryQuestion(question.text)
+    assert [hit.path for hit in (await memory.search(only)).hits] == ["memory/boat.md"]
+    assert (await memory.search(MemoryQuestion(question.text, sufficient_score=0.99))).hits == []
 
 
 async def test_a_file_edited_by_hand_is_found_by_the_next_search(
@@ -157,14 +159,22 @@ async def test_the_encoding_of_files_that_are_no_utf_8_is_told_while_they_are(
     old.write_bytes("Grüße an Käthe.\n".encode("cp1252"))
     new.write_bytes("Grüße an Jürgen.\n".encode("utf-16"))
     await memory.sync()
-    told = {one.path: one.encoding for one in await memory.listing() if one.encoding}
+    told = {
+        memory_file.path: memory_file.encoding
+        for memory_file in await memory.listing()
+        if memory_file.encoding
+    }
     assert told == {"memory/old.md": "Windows-1252", "memory/new.md": "UTF-16"}
     (note,) = (await memory.status()).notes
     assert note.startswith("Not UTF-8: memory/new.md as UTF-16, memory/old.md as Windows-1252. ")
     old.write_text("Grüße an Käthe.\n", encoding="utf-8")
     new.rename(workspace / "memory" / "moved.md")
     await memory.sync()
-    told = {one.path: one.encoding for one in await memory.listing() if one.encoding}
+    told = {
+        memory_file.path: memory_file.encoding
+        for memory_file in await memory.listing()
+        if memory_file.encoding
+    }
     assert told == {"memory/moved.md": "UTF-16"}
     (workspace / "memory" / "moved.md").unlink()
     await memory.sync()

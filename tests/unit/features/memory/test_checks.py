@@ -44,27 +44,27 @@ async def test_an_index_without_tables_is_none_yet_and_not_a_damaged_one(tmp_pat
 
 async def test_the_program_and_its_node_are_named(tmp_path: Path) -> None:
     fake = FakeQmd(tmp_path)
-    given = config(tmp_path, backend="qmd", qmd={"command": str(fake.command)})
-    (check,) = await qmd(given, fake.environ)
+    configuration = config(tmp_path, backend="qmd", qmd={"command": str(fake.command)})
+    (check,) = await qmd(configuration, fake.environ)
     assert (check.level, check.message) == (Level.OK, f"{fake.command}, Node 24.1.0")
     assert fake.calls() == [], "it is looked at, not run"
 
 
 @pytest.mark.parametrize(
-    ("version", "command", "said", "remedy"),
+    ("version", "command", "text", "remedy"),
     [
         ("v20.1.0", "", "needs Node 22", "Install Node 22"),
         ("v24.1.0", "no-such-qmd", "not installed", "npm install -g @tobilu/qmd"),
     ],
 )
 async def test_what_is_missing_is_said_with_the_remedy(
-    tmp_path: Path, version: str, command: str, said: str, remedy: str
+    tmp_path: Path, version: str, command: str, text: str, remedy: str
 ) -> None:
     fake = FakeQmd(tmp_path, node=version)
-    given = config(tmp_path, backend="qmd", qmd={"command": command or str(fake.command)})
-    (check,) = await qmd(given, fake.environ)
+    configuration = config(tmp_path, backend="qmd", qmd={"command": command or str(fake.command)})
+    (check,) = await qmd(configuration, fake.environ)
     assert check.level is Level.WARNING
-    assert said in check.message
+    assert text in check.message
     assert remedy in check.remedy
 
 
@@ -91,7 +91,7 @@ def nowhere(folder: Path) -> dict[str, str]:
 
 async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path: Path) -> None:
     config, _ = indexed(tmp_path)
-    told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
+    told = {check.name: check for check in await thorough(config, nowhere(tmp_path), MAIN)}
     assert told["memory watcher"].message == "up to date; no gateway runs."
     assert told["memory model"].message == "none: only words are searched."
     first, failed = await index(config, MAIN)
@@ -102,7 +102,7 @@ async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path:
     )
     (config.workspace(MAIN) / "memory" / "a.md").write_text("- The boat is green now.\n")
     (config.workspace(MAIN) / "MEMORY.md").write_text("new\n")
-    told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
+    told = {check.name: check for check in await thorough(config, nowhere(tmp_path), MAIN)}
     assert "2 files changed" in told["memory watcher"].message
     assert "skerry memory index" in told["memory watcher"].remedy
 
@@ -145,7 +145,7 @@ async def test_a_running_gateway_says_who_answers_and_what_fell_back(tmp_path: P
             "SKERRY_GATEWAY_TOKEN": TOKEN,
             "SKERRY_STATE_DIR": str(tmp_path),
         }
-        told = {one.name: one for one in await thorough(config(tmp_path), environ, MAIN)}
+        told = {check.name: check for check in await thorough(config(tmp_path), environ, MAIN)}
     assert told["memory answers"].message.startswith("fake, by words")
     assert "it is away" in told["memory fallback"].message
     assert told["memory fallback"].level is Level.WARNING

@@ -26,9 +26,9 @@ def data(tmp_path: Path) -> Path:
 
 def test_json_has_one_object_a_profile(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", "bench", "--data", str(data), "--text", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["best", "openclaw", "classic", "fts5-and", "fts5-or", "bm25-rrf"]
-    assert found["best"]["talk.turn.recall@5"] == 100.0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == ["best", "openclaw", "classic", "fts5-and", "fts5-or", "bm25-rrf"]
+    assert report["best"]["talk.turn.recall@5"] == 100.0
 
 
 def test_the_folder_comes_from_the_environment(
@@ -78,7 +78,7 @@ class Counting:
         self.asked += len(texts)
         if "no" in texts:
             raise EmbeddingUnavailableError("It is away.")
-        return np.array([[float(one)] for one in texts], np.float32)
+        return np.array([[float(text)] for text in texts], np.float32)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -86,6 +86,6 @@ async def test_workers_share_the_texts_and_keep_their_order(count: int) -> None:
     workers = [Counting() for _ in range(3)]
     rows = await shared(workers, Kind.PASSAGE, [str(number) for number in range(count)])
     assert rows[:, 0].tolist() == list(range(count))
-    assert max(one.asked for one in workers) <= -(-count // 3)
+    assert max(worker.asked for worker in workers) <= -(-count // 3)
     with pytest.raises(EmbeddingUnavailableError, match="away"):
         await shared(workers, Kind.PASSAGE, ["1", "no"])

@@ -23,11 +23,11 @@ async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> Non
         assert "not indexed yet" in listed
         few = await skerry(rig, "files", "--limit", "1")
         assert b"1 older files are not shown" in few.stderr
-        found = json.loads((await skerry(rig, "files", "--json")).stdout)
-        assert [one["path"] for one in found["files"]] == ["MEMORY.md", "memory/2026-11-20.md"]
+        report = json.loads((await skerry(rig, "files", "--json")).stdout)
+        assert [file["path"] for file in report["files"]] == ["MEMORY.md", "memory/2026-11-20.md"]
         checked = await skerry(rig, "doctor", "--json")
         assert checked.returncode == 0
-        assert "memory answers" in {one["name"] for one in json.loads(checked.stdout)}
+        assert "memory answers" in {row["name"] for row in json.loads(checked.stdout)}
         refused = await skerry(rig, "doctor", "--agent", "nobody")
         assert (refused.returncode, b"no agent 'nobody'" in refused.stderr) == (1, True)
 
@@ -41,4 +41,4 @@ async def test_without_a_gateway_files_are_listed_too(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "MEMORY.md").write_text("- tea\n")
     listed = await alone(tmp_path, "files", "--source", "memory", "--json")
-    assert [one["path"] for one in json.loads(listed.stdout)["files"]] == ["MEMORY.md"]
+    assert [file["path"] for file in json.loads(listed.stdout)["files"]] == ["MEMORY.md"]

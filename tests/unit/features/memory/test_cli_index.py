@@ -34,19 +34,19 @@ def test_without_a_gateway_it_works_on_the_files(tmp_path: Path) -> None:
     assert "The memory is empty" in skerry(tmp_path, "status").stdout
     (notes / "boat.md").write_text("The boat is blue.\n")
     (notes / "bad.md").write_bytes(b"a\0b")
-    done = skerry(tmp_path, "index")
-    assert done.returncode == 0
-    assert "1 new" in done.stdout
-    assert "bad.md: it has a zero byte" in done.stderr
-    found = json.loads(skerry(tmp_path, "status", "--json").stdout)
-    assert (found["files"], found["chunks"]) == (1, 1)
-    assert Path(found["database"]) == tmp_path / "memory" / "main.sqlite"
+    completed = skerry(tmp_path, "index")
+    assert completed.returncode == 0
+    assert "1 new" in completed.stdout
+    assert "bad.md: it has a zero byte" in completed.stderr
+    report = json.loads(skerry(tmp_path, "status", "--json").stdout)
+    assert (report["files"], report["chunks"]) == (1, 1)
+    assert Path(report["database"]) == tmp_path / "memory" / "main.sqlite"
 
 
 def test_an_agent_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    done = skerry(tmp_path, "index", "--agent", "nobody")
-    assert done.returncode == 1
-    assert "main" in done.stderr
+    completed = skerry(tmp_path, "index", "--agent", "nobody")
+    assert completed.returncode == 1
+    assert "main" in completed.stderr
 
 
 async def test_with_a_gateway_it_asks_that(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ async def test_with_a_gateway_it_asks_that(tmp_path: Path) -> None:
             return skerry(tmp_path, *words, group=())
 
         def ask(*words: str) -> object:
-            done = skerry(tmp_path, *words, "--json")
-            assert done.returncode == 0, done.stderr
-            return json.loads(done.stdout)
+            completed = skerry(tmp_path, *words, "--json")
+            assert completed.returncode == 0, completed.stderr
+            return json.loads(completed.stdout)
 
         report = await anyio.to_thread.run_sync(lambda: ask("index", "--force"))
         assert isinstance(report, dict)
@@ -101,7 +101,7 @@ async def test_a_sync_that_takes_long_is_waited_for_and_tells_how_far_it_is() ->
     with anyio.fail_after(60):
         report = await synced(cast("GatewayClient", gateway), {"force": True}, told.append)
     assert report == {"embedded": 3}
-    assert [one.done for one in told][:1] == [1]
+    assert [memory_progress.done for memory_progress in told][:1] == [1]
     assert all(limit is not None and limit > 3600 for limit in gateway.limits)
 
 

@@ -32,13 +32,13 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
     here = place(tmp_path / "home", backend)
     here.put("memory/a.md", "one\nMill Road\nno. 7\nfour\n")
     async with running_gateway(tmp_path, memory=here.service) as rig:
-        found = await skerry(rig, "search", "dentist", "--explain", "--since", "2026-01-01")
-        assert found.stdout.decode() == (
+        completed = await skerry(rig, "search", "dentist", "--explain", "--since", "2026-01-01")
+        assert completed.stdout.decode() == (
             "1. memory/a.md#L2-L3  0.900\n   Mill[31m Road\n   no. 7\n      0.9000  text"
             "         how well its words fit\n\n"
         )
-        assert b"Only words" in found.stderr
-        assert b"qmd: it does not answer" in found.stderr
+        assert b"Only words" in completed.stderr
+        assert b"qmd: it does not answer" in completed.stderr
         assert backend.questions[0].since is not None
         assert backend.questions[0].explain
         lines = await skerry(rig, "get", "memory/a.md#L2-L3")
@@ -61,9 +61,9 @@ async def test_no_words_are_refused_before_anybody_is_asked(tmp_path: Path) -> N
 async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
     here = place(tmp_path / "home")
     async with running_gateway(tmp_path, memory=here.service) as rig:
-        said = (await skerry(rig, "write", "Mia likes tea.", "--section", "People")).stdout.decode()
-        assert said.startswith("Noted in MEMORY.md, line 3. To remove it: skerry memory undo ")
-        name = said.split()[-1]
+        text = (await skerry(rig, "write", "Mia likes tea.", "--section", "People")).stdout.decode()
+        assert text.startswith("Noted in MEMORY.md, line 3. To remove it: skerry memory undo ")
+        name = text.split()[-1]
         undone = await skerry(rig, "undo", name)
         assert undone.stdout == b"Removed from MEMORY.md: Mia likes tea.\n"
         again = await skerry(rig, "undo", name)

@@ -23,10 +23,10 @@ def left(*hits: MemoryHit) -> Sequence[MemoryHit]:
 
 
 def test_a_passage_ends_before_the_first_message_that_the_model_has() -> None:
-    (one,) = left(HIT)
-    assert one.text.rstrip() == EARLY
-    assert one.start_line == 11
-    assert one.end_line < HIT.end_line
+    (hit,) = left(HIT)
+    assert hit.text.rstrip() == EARLY
+    assert hit.start_line == 11
+    assert hit.end_line < HIT.end_line
 
 
 def test_a_passage_that_answers_with_what_was_heard_alone_is_left_out() -> None:
@@ -37,9 +37,9 @@ def test_a_passage_that_answers_with_what_was_heard_alone_is_left_out() -> None:
 
 def test_what_a_memory_put_before_a_message_was_not_said() -> None:
     recalled = f'<recalled-memory id="1">\n{EARLY}\n</recalled-memory id="1">\n\nWhere is it?'
-    heard = KnownMessages(KEY, 7, lambda: [recalled])
+    known_messages = KnownMessages(KEY, 7, lambda: [recalled])
     assert unrecalled(recalled).strip() == "Where is it?"
-    assert list(outside_context([replace(HIT, text=EARLY)], heard, QUESTION)) == [
+    assert list(outside_context([replace(HIT, text=EARLY)], known_messages, QUESTION)) == [
         replace(HIT, text=EARLY)
     ]
 

@@ -58,18 +58,20 @@ class Talking:
     def conversations(self, since: int) -> list[TrackedConversation]:
         if not self.said:
             return []
-        size, at = sum(len(one.text) for one in self.said), self.said[-1].at
-        found = replace(TALK, entries=len(self.said), size=size, updated_at=at)
-        return [found] if at >= since else []
+        size, at = sum(len(utterance.text) for utterance in self.said), self.said[-1].at
+        tracked_conversation = replace(TALK, entries=len(self.said), size=size, updated_at=at)
+        return [tracked_conversation] if at >= since else []
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
-        behind = [one for one in self.said if one.seq > after or not one.seq]
+        behind = [
+            utterance for utterance in self.said if utterance.seq > after or not utterance.seq
+        ]
         return document(conversation, behind, Redactor())
 
     @property
     def given(self) -> list[str]:
         """The texts that the server was given."""
-        return [text for one in self.server.asked for text in one.json["input"]]
+        return [text for request in self.server.asked for text in request.json["input"]]
 
 
 @pytest.fixture
@@ -104,9 +106,9 @@ async def test_what_was_said_is_found_by_words_after_a_pause_of_seconds(talking:
     assert (await talking.memory.status()).chunks == 0
     talking.clock.advance(PAUSE_MS)
     await talking.memory.read()
-    found = await talking.memory.search(MemoryQuestion("thing 7"))
-    assert found.hits[0].session == TALK.key
-    assert found.mode is MemoryMode.TEXT
+    answer = await talking.memory.search(MemoryQuestion("thing 7"))
+    assert answer.hits[0].session == TALK.key
+    assert answer.mode is MemoryMode.TEXT
 
 
 async def test_notes_get_their_vectors_first_and_without_what_was_said(talking: Talking) -> None:
@@ -118,8 +120,8 @@ async def test_notes_get_their_vectors_first_and_without_what_was_said(talking: 
     await talking.memory.read()
     await talking.memory.embed(sources=ORDER[:1])
     assert talking.given == ["The dentist is Dr. Maro."]
-    found = await talking.memory.search(MemoryQuestion("teeth"))
-    assert (found.mode, found.fallback) == (MemoryMode.HYBRID, None)
+    answer = await talking.memory.search(MemoryQuestion("teeth"))
+    assert (answer.mode, answer.fallback) == (MemoryMode.HYBRID, None)
     assert await talking.memory.waits()
     (talking.home / "w" / "memory").mkdir()
     (talking.home / "w" / "memory" / "late.md").write_text("The boat is blue.\n")

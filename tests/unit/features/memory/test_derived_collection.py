@@ -70,7 +70,7 @@ async def ask(found: BuiltinMemory, text: str = "boat 3") -> MemoryAnswer:
 
 
 def folders(tmp_path: Path) -> list[str]:
-    return sorted(one.name for one in (tmp_path / "index" / "main.derived").iterdir())
+    return sorted(path.name for path in (tmp_path / "index" / "main.derived").iterdir())
 
 
 @pytest.fixture
@@ -79,11 +79,11 @@ def refreshed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = Collection.refresh
 
-    def refresh(self: Collection, **given: Any) -> None:
-        added = list(given.pop("added", ()))
+    def refresh(self: Collection, **fields: Any) -> None:
+        added = list(fields.pop("added", ()))
         if added:
             found.append(len(added))
-        real(self, added=added, **given)
+        real(self, added=added, **fields)
 
     monkeypatch.setattr(Collection, "refresh", refresh)
     return found
@@ -130,17 +130,17 @@ async def test_much_that_was_lost_is_made_beside_the_searches_which_full_text_an
     monkeypatch.setattr(derived_collection, "SMALL", 3)
     go_on, real = threading.Event(), Collection.refresh
 
-    def refresh(self: Collection, **given: Any) -> None:
+    def refresh(self: Collection, **fields: Any) -> None:
         assert go_on.wait(60)
-        real(self, **given)
+        real(self, **fields)
 
     monkeypatch.setattr(Collection, "refresh", refresh)
     second = memory(index(tmp_path))
     for _ in range(2):
-        found = await ask(second)
-        assert len(found.hits) == COUNT, workspace
-        assert found.fallback is not None
-        assert "being updated" in found.fallback.reason
+        answer = await ask(second)
+        assert len(answer.hits) == COUNT, workspace
+        assert answer.fallback is not None
+        assert "being updated" in answer.fallback.reason
     go_on.set()
     with anyio.fail_after(60):
         while (await ask(second)).fallback is not None:  # noqa: ASYNC110 - a thread does it
@@ -192,9 +192,9 @@ async def test_a_folder_that_is_removed_beneath_a_running_memory_is_made_anew(
     shutil.rmtree(tmp_path / "index" / "main.derived")
     if changes:
         (workspace / "memory" / "new.md").write_text("A boat without a number.")
-    found = await ask(here)
-    assert len(found.hits) == COUNT + changes
-    assert found.fallback is None
+    answer = await ask(here)
+    assert len(answer.hits) == COUNT + changes
+    assert answer.fallback is None
     await here.sync()
     assert len((await ask(here)).hits) == COUNT + changes
     assert len(folders(tmp_path)) == 1
@@ -224,9 +224,9 @@ def test_a_stop_does_not_wait_for_all_that_is_made(
                     return getattr(tables, name)
 
                 def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
-                    for one in real(ids):
-                        taken.append(one.id)
-                        yield one
+                    for passage in real(ids):
+                        taken.append(passage.id)
+                        yield passage
 
             work(cast("Tables", Counting()))
 
@@ -259,13 +259,13 @@ async def test_of_a_large_tree_only_what_the_watch_names_is_looked_at(
     monkeypatch.setattr(Tables, "documents_of", read)
     notes = workspace / "memory"
     (notes / "3.md").write_text("A kayak.")
-    assert [one.path for one in (await ask(here, "kayak")).hits] == ["memory/3.md"]
+    assert [hit.path for hit in (await ask(here, "kayak")).hits] == ["memory/3.md"]
     (notes / "4.md").unlink()
     (notes / "5.md").rename(notes / "6.md")
     (notes / "made.md").write_text("A canoe.")
     (workspace / "other.md").write_text("A canoe too, which is no note.")
-    assert [one.path for one in (await ask(here, "canoe")).hits] == ["memory/made.md"]
-    paths = {one.path for one in (await ask(here, "boat blue")).hits}
+    assert [hit.path for hit in (await ask(here, "canoe")).hits] == ["memory/made.md"]
+    paths = {hit.path for hit in (await ask(here, "boat blue")).hits}
     assert not {"memory/3.md", "memory/4.md", "memory/5.md"} & paths
     assert "memory/6.md" in paths
     assert looks == []
@@ -282,12 +282,12 @@ async def test_after_a_forget_every_passage_has_its_vector_at_once(
     embedder = Counted()
     here = memory(index(tmp_path), embedder)
     await here.sync()
-    asked = embedder.asked
+    count = embedder.asked
     (workspace / "MEMORY.md").write_text(whole)
     assert await here.forget(Redaction(["zebra quokka"])) == 1
     status = await here.status()
     assert status.chunks - status.vectors <= 1, "the passage that changed"
-    assert embedder.asked == asked
+    assert embedder.asked == count
     assert (await ask(here)).mode.value == "hybrid"
     here.close()
 
@@ -362,8 +362,8 @@ async def test_what_changed_while_nobody_ran_is_found_after_a_restart(
     second = memory(index(tmp_path))
     report = await second.read()
     assert (report.changed, report.removed, report.unchanged) == (1, 1, COUNT - 2)
-    assert [one.path for one in (await ask(second, "kayak")).hits] == ["memory/3.md"]
-    assert "memory/4.md" not in {one.path for one in (await ask(second, "boat blue")).hits}
+    assert [hit.path for hit in (await ask(second, "kayak")).hits] == ["memory/3.md"]
+    assert "memory/4.md" not in {hit.path for hit in (await ask(second, "boat blue")).hits}
     second.close()
 
 
@@ -380,7 +380,7 @@ async def test_a_change_that_the_end_of_the_process_kept_from_the_search_is_made
     monkeypatch.undo()
     first.close()
     second = memory(index(tmp_path))
-    assert [one.path for one in (await ask(second, "kayak")).hits] == ["memory/3.md"]
+    assert [hit.path for hit in (await ask(second, "kayak")).hits] == ["memory/3.md"]
     second.close()
 
 
@@ -392,8 +392,12 @@ def test_two_changes_that_reach_the_search_in_the_other_order_are_not_taken_for_
     with made.reading() as (tables, collection, _):
         assert collection is not None, workspace
         before = tables.meta(STATE) or ""
-    made._deriving.apply(lambda one, stamp: one.refresh(removed=[1], stamp=stamp), 1, ("b", "c"))
+    made._deriving.apply(
+        lambda collection, stamp: collection.refresh(removed=[1], stamp=stamp), 1, ("b", "c")
+    )
     assert collection.stamp == ""
-    made._deriving.apply(lambda one, stamp: one.refresh(removed=[2], stamp=stamp), 1, (before, "b"))
+    made._deriving.apply(
+        lambda collection, stamp: collection.refresh(removed=[2], stamp=stamp), 1, (before, "b")
+    )
     assert collection.stamp == ""
     made.close()

@@ -27,7 +27,9 @@ def test_files_are_listed_as_they_are_now_with_what_is_indexed_of_them(tmp_path:
         MemoryFile("memory/gone.md", MemorySource.MEMORY, 1, 1, passages=9),
         MemoryFile("sessions/a.md", MemorySource.SESSIONS, 5, 7, passages=2, session="agent:main"),
     ]
-    found = {one.path: one for one in listed(tmp_path, ["missing"], indexed)}
+    found = {
+        memory_file.path: memory_file for memory_file in listed(tmp_path, ["missing"], indexed)
+    }
     assert list(found) == ["MEMORY.md", "memory/2026-11-22.md", "missing", "sessions/a.md"]
     assert (found["MEMORY.md"].passages, found["MEMORY.md"].size) == (3, 7)
     day = found["memory/2026-11-22.md"]

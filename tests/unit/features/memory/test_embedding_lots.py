@@ -87,7 +87,11 @@ async def test_passages_get_them_in_large_lots(
 async def test_progress_goes_from_nothing_to_all(index: Index) -> None:
     told: list[MemoryProgress] = []
     await passage_embedding.embed(index, Model(bulk=8), told.append)
-    assert [(one.done, one.total) for one in told] == [(8, 20), (16, 20), (20, 20)]
+    assert [(memory_progress.done, memory_progress.total) for memory_progress in told] == [
+        (8, 20),
+        (16, 20),
+        (20, 20),
+    ]
     index.close()
 
 

@@ -50,9 +50,9 @@ class Book:
     def book(self, call: ModelCallEnded) -> None:
         self.calls.append(call)
 
-    def allow(self, wanted: CallTarget) -> None:
+    def allow(self, expected: CallTarget) -> None:
         if self.full:
-            raise BudgetError(f"{wanted.agent} has used up its day.")
+            raise BudgetError(f"{expected.agent} has used up its day.")
 
 
 @asynccontextmanager
@@ -136,8 +136,8 @@ def test_a_key_goes_to_its_own_address_alone(
     search: dict[str, Any], models: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     config = _config(search, models=models)
-    found = endpoint("openai", config.memory_search(MAIN), config, KEYS)
-    assert (found.url, found.key) == expected
+    hosted_endpoint = endpoint("openai", config.memory_search(MAIN), config, KEYS)
+    assert (hosted_endpoint.url, hosted_endpoint.key) == expected
 
 
 def _kept(state: Path, profiles: dict[str, Any], agent: str = "main") -> None:
@@ -171,7 +171,7 @@ async def test_a_key_that_a_person_entered_is_used_for_embeddings_too(tmp_path: 
             vault_of(config, KEYS).drop("openai", {"mine"})
             with pytest.raises(EmbeddingUnavailableError, match="has no mine"):
                 await _embed(embedders.of(AgentId("other")), ["a"])
-    keys = [one.headers["authorization"].removeprefix("Bearer ") for one in server.asked]
+    keys = [request.headers["authorization"].removeprefix("Bearer ") for request in server.asked]
     assert keys == ["of-the-file", "mine", "sealed-away", "sealed-away"]
     assert "sealed-away" not in str(refused.value)
 
@@ -190,15 +190,17 @@ def test_a_profile_is_used_for_its_own_address_and_only_if_it_is_a_key(
 ) -> None:
     config = _config({})
     (profile,) = parse({"profiles": {"openai:mine": entry}}, MAIN).profiles.values()
-    found = endpoint("openai", config.memory_search(MAIN), config, KEYS, [profile])
-    assert (found.key or found.profile) == (profile if expected == "profile" else expected)
+    hosted_endpoint = endpoint("openai", config.memory_search(MAIN), config, KEYS, [profile])
+    assert (hosted_endpoint.key or hosted_endpoint.profile) == (
+        profile if expected == "profile" else expected
+    )
 
 
 async def test_each_provider_has_its_usual_model() -> None:
     config = _config({"provider": "openai", "fallback": "auto"})
     async with _embedders(config) as embedders:
         chain = embedders.of(MAIN)
-    assert [str(one.model) for one in chain.embedders if not one.local] == [
+    assert [str(embedder.model) for embedder in chain.embedders if not embedder.local] == [
         "openai/text-embedding-3-small",
         "gemini/gemini-embedding-001",
         "voyage/voyage-4-large",
@@ -234,7 +236,7 @@ async def test_the_chain_stays_until_its_settings_change() -> None:
         assert embedders.of(MAIN) is first
         now[0] = _config({"provider": "openai", "model": "text-embedding-3-large"})
         second = embedders.of(MAIN)
-        assert [one.model.model for one in second.embedders] == ["text-embedding-3-large"]
+        assert [embedder.model.model for embedder in second.embedders] == ["text-embedding-3-large"]
 
 
 async def test_what_the_gateway_gets_is_one_model_or_none() -> None:
@@ -242,8 +244,8 @@ async def test_what_the_gateway_gets_is_one_model_or_none() -> None:
     configs = [_config({"provider": "openai"}), _config({"provider": "none"})]
     for config, expected in zip(configs, ["openai/text-embedding-3-small", None], strict=True):
         async with open_embedding(partial(lambda one: one, config), KEYS, book) as embedder:
-            found = embedder(MAIN)
-            assert (str(found.model) if found else None) == expected
+            chain_embedder = embedder(MAIN)
+            assert (str(chain_embedder.model) if chain_embedder else None) == expected
 
 
 async def test_agents_share_the_process_of_a_local_model() -> None:

@@ -20,16 +20,16 @@ def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
     folder.mkdir()
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")
-    found = looking.look(places)
-    assert found is not None
-    looking.record_all(dict(found.scan.stamps), [])
+    result = looking.look(places)
+    assert result is not None
+    looking.record_all(dict(result.scan.stamps), [])
     assert looking.look(places) is None
     (folder / "new").mkdir()
     (folder / "new" / "boat.md").write_text("The boat is blue.\n")
     for _ in range(2):  # the disk is full, say: nothing says that it was brought in
-        found = looking.look(places)
-        assert found is not None
-        assert "memory/new/boat.md" in found.scan.stamps
+        result = looking.look(places)
+        assert result is not None
+        assert "memory/new/boat.md" in result.scan.stamps
     looking.close()
 
 
@@ -38,8 +38,8 @@ def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, extra = tmp_path / "memory", tmp_path / "aside" / "one.md"
-    for one in (folder, extra.parent):
-        one.mkdir()
+    for path in (folder, extra.parent):
+        path.mkdir()
     extra.write_text("Tea.\n")
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")

@@ -82,7 +82,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
 def texts(index: Index) -> set[str]:
     assert index.freshen(1)
     with index.tables() as tables:
-        return {one.text for one in tables.passages()}
+        return {passage.text for passage in tables.passages()}
 
 
 def test_whatever_a_hand_does_is_in_the_next_search(large: Index, tmp_path: Path) -> None:

@@ -45,8 +45,10 @@ def cleaned(workspace: Path) -> None:
 
 
 def holding(folder: Path) -> list[str]:
-    files = (one for one in folder.rglob("*") if one.is_file() and not one.name.endswith("-shm"))
-    return [one.name for one in files if b"quokka" in one.read_bytes().lower()]
+    files = (
+        path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-shm")
+    )
+    return [file.name for file in files if b"quokka" in file.read_bytes().lower()]
 
 
 def test_one_word_of_one_file_goes_without_the_index_being_written_anew(
@@ -112,10 +114,10 @@ async def test_a_search_is_answered_while_the_files_are_purged(
             tasks.start_soon(memory.forget, REDACTION)
             await anyio.to_thread.run_sync(held.wait)
             try:
-                found = await memory.search(MemoryQuestion("boat 12", 3))
-                assert [hit.path for hit in found.hits][:1] == ["memory/12.md"]
-                found = await memory.search(MemoryQuestion("quokka", 3))
-                assert not any("quokka" in hit.text for hit in found.hits)
+                answer = await memory.search(MemoryQuestion("boat 12", 3))
+                assert [hit.path for hit in answer.hits][:1] == ["memory/12.md"]
+                answer = await memory.search(MemoryQuestion("quokka", 3))
+                assert not any("quokka" in hit.text for hit in answer.hits)
             finally:
                 go_on.set()
     memory.close()

@@ -75,10 +75,10 @@ def papers(tmp_path: Path, *, extra: bool = False) -> FileEraser:
 
 def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path) -> None:
     paper = papers(tmp_path)
-    found = paper.find(REDACTION)
-    assert [(one.path, one.line) for one in found.lines] == [("MEMORY.md", 2), ("USER.md", 1)]
+    cleaning = paper.find(REDACTION)
+    assert [(line.path, line.line) for line in cleaning.lines] == [("MEMORY.md", 2), ("USER.md", 1)]
     done = paper.clean(REDACTION)
-    assert done.lines == found.lines
+    assert done.lines == cleaning.lines
     ((path, reason),) = done.remaining
     assert path == str(tmp_path / "shared/team.md")
     assert "extra path" in reason
@@ -89,8 +89,8 @@ def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path
 
 
 def test_extra_paths_are_cleaned_when_the_owner_says_so(tmp_path: Path) -> None:
-    done = papers(tmp_path, extra=True).clean(REDACTION)
-    assert (len(done.lines), done.remaining) == (3, [])
+    cleaning = papers(tmp_path, extra=True).clean(REDACTION)
+    assert (len(cleaning.lines), cleaning.remaining) == (3, [])
     assert (tmp_path / "shared/team.md").read_text() == ""
 
 
@@ -126,8 +126,8 @@ def test_the_quick_look_passes_over_no_file_that_has_it(
     (folder / "a.md").write_bytes(f"Tea.\n{text}\n".encode(encoding))
     (folder / "b.md").write_text("Milk.\n")
     redaction = Redaction([phrase])
-    (found,) = FileEraser(MemoryPaths(tmp_path), (), None).find(redaction).lines
-    assert found.path == "memory/a.md"
+    (forgotten_line,) = FileEraser(MemoryPaths(tmp_path), (), None).find(redaction).lines
+    assert forgotten_line.path == "memory/a.md"
 
 
 def test_of_files_without_the_word_only_the_bytes_are_looked_at(
@@ -145,6 +145,8 @@ def test_of_files_without_the_word_only_the_bytes_are_looked_at(
         return read(places, path, now)
 
     monkeypatch.setattr(file_eraser, "read", counted)
-    done = FileEraser(MemoryPaths(tmp_path), (), None).clean(REDACTION)
+    cleaning = FileEraser(MemoryPaths(tmp_path), (), None).clean(REDACTION)
     assert sorted(looked) == ["memory/3.md", "memory/null.md"]
-    assert [path for path, _ in done.remaining] == ["memory/null.md"], "what is no text is named"
+    assert [path for path, _ in cleaning.remaining] == ["memory/null.md"], (
+        "what is no text is named"
+    )

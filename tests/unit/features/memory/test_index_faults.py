@@ -67,8 +67,8 @@ async def found(memory: BuiltinMemory, text: str = "boat", limit: int = 50) -> s
 
 def killed(home: Path, point: str, after: int, how: str) -> None:
     command = [sys.executable, "-c", INDEXER, str(home), point, str(after), how]
-    done = subprocess.run(command, check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
+    completed = subprocess.run(command, check=False, timeout=60)
+    assert completed.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_twenty_searches_during_a_full_index_find_everything(home: Path) -
                 tasks.start_soon(lambda: memory.sync(force=True))
             for _ in range(20):
                 tasks.start_soon(ask)
-    assert [len(one) for one in answers] == [30] * 20
+    assert [len(answer) for answer in answers] == [30] * 20
     memory.close()
 
 
@@ -126,7 +126,7 @@ async def test_rotten_derived_files_are_made_anew(home: Path) -> None:
     memory = opened(home)
     assert len(await found(memory)) == 30
     memory.close()
-    derived = [one for one in (home / "main.derived").rglob("*") if one.is_file()]
+    derived = [path for path in (home / "main.derived").rglob("*") if path.is_file()]
     assert derived
     for one in derived:
         one.write_bytes(b"rot")
@@ -203,16 +203,16 @@ def test_what_is_left_of_a_copy_is_removed(home: Path) -> None:
 
 async def test_a_place_that_cannot_be_written_is_told_and_kept_from_the_gateway(home: Path) -> None:
     """As a disk that turned read-only does, before the index was first opened."""
-    place = home / "place"
-    place.write_text("a file where the folder would be")
+    path = home / "place"
+    path.write_text("a file where the folder would be")
     index = Index(
-        place / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+        path / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
     )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock())
     with pytest.raises(MemoryBackendError, match="index cannot be used"):
         await memory.sync()
     keeper = IndexKeeper(lambda: memory, lambda: None, lambda: False)
     assert not await keeper._sync()
-    place.unlink()
+    path.unlink()
     assert await keeper._sync()
     assert len(await found(memory)) == 30

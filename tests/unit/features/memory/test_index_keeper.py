@@ -233,8 +233,8 @@ async def test_at_the_start_it_is_indexed_and_a_new_file_soon_after(
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(made.run)
-            for wanted in (1, 2):
-                while (await memory.status()).files != wanted:  # noqa: ASYNC110 - of the keeper
+            for expected in (1, 2):
+                while (await memory.status()).files != expected:  # noqa: ASYNC110 - of the keeper
                     await anyio.sleep(0.02)
                 (tmp_path / "memory.md").write_text("The ship is grey.\n")
             tasks.cancel_scope.cancel()

@@ -83,8 +83,8 @@ def test_openclaw_s_words_are_understood(tmp_path: Path) -> None:
 
 
 def test_an_overlap_is_never_more_than_half_a_passage(tmp_path: Path) -> None:
-    found = settings(config(tmp_path, {"chunking": {"tokens": 32, "overlap": 300}}), MAIN)
-    assert (found.size, found.overlap) == (32, 16)
+    index_settings = settings(config(tmp_path, {"chunking": {"tokens": 32, "overlap": 300}}), MAIN)
+    assert (index_settings.size, index_settings.overlap) == (32, 16)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ async def test_another_chunking_makes_the_index_anew_and_till_then_the_old_one_s
     before = await home.chunks()
     home.change({"chunking": {"preset": "1024/128"}})
     (home.notes / "new.md").write_text("The ship is grey. " * 200)
-    found = await memory.search(MemoryQuestion("grey ship"))
-    assert found.hits[0].path == "memory/new.md"
+    answer = await memory.search(MemoryQuestion("grey ship"))
+    assert answer.hits[0].path == "memory/new.md"
     assert await home.chunks() == 2 * before  # cut as the others are
     await memory.read()
     assert await home.chunks() == 2
@@ -166,11 +166,11 @@ async def test_each_agent_has_an_index_of_its_own(home: Home) -> None:
         await home.memories.of(AgentId(agent)).read()
     for agent, word, other in (("main", "boat", "invoice"), ("work", "invoice", "boat")):
         memory = home.memories.of(AgentId(agent))
-        assert [one.path for one in (await memory.search(MemoryQuestion(word))).hits] == [
+        assert [hit.path for hit in (await memory.search(MemoryQuestion(word))).hits] == [
             "MEMORY.md"
         ]
         assert not (await memory.search(MemoryQuestion(other))).hits
-    files = sorted(one.name for one in (home.folder / "state/memory").glob("*.sqlite"))
+    files = sorted(path.name for path in (home.folder / "state/memory").glob("*.sqlite"))
     assert files == ["main.sqlite", "work.sqlite"]
 
 

@@ -35,8 +35,8 @@ def index(tmp_path: Path, workspace: Path) -> Iterator[Index]:
 def columns(index: Index, table: str) -> dict[str, str]:
     """Returns the columns of a table with their types; that of a key ends in `KEY`."""
     index.sync()
-    with closing(sqlite3.connect(index.database.path)) as found:
-        rows = found.execute(f"PRAGMA table_info({table})").fetchall()
+    with closing(sqlite3.connect(index.database.path)) as connection:
+        rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
         return {row[1]: f"{row[2]} KEY" if row[5] else row[2] for row in rows}
 
 
@@ -58,8 +58,10 @@ def test_chunks_has_the_columns_of_both_seeds(index: Index) -> None:
 def test_the_cache_is_keyed_by_provider_model_and_hash(index: Index) -> None:
     names = ["provider", "model", "content_hash", "embedding"]
     assert list(columns(index, "embedding_cache")) == names
-    with closing(sqlite3.connect(index.database.path)) as found:
-        keys = [row[1] for row in found.execute("PRAGMA table_info(embedding_cache)") if row[5]]
+    with closing(sqlite3.connect(index.database.path)) as connection:
+        keys = [
+            row[1] for row in connection.execute("PRAGMA table_info(embedding_cache)") if row[5]
+        ]
     assert keys == ["provider", "model", "content_hash"]
 
 
@@ -68,7 +70,9 @@ def test_a_vector_is_kept_by_the_sha_256_of_its_text_for_its_provider(index: Ind
     index.sync()
     with index.database.writing() as tables:
         passages = list(tables.passages())
-        sums = {one.id: hashlib.sha256(one.text.encode()).hexdigest() for one in passages}
+        sums = {
+            passage.id: hashlib.sha256(passage.text.encode()).hexdigest() for passage in passages
+        }
         assert len(sums) == 5
         tables.cache("one", "m", [(one, bytes(8)) for one in sums.values()])
         assert {key for key, _ in tables.cached("one", "m", 2, 9)} == sums.keys()
@@ -83,13 +87,13 @@ def test_a_vector_is_kept_by_the_sha_256_of_its_text_for_its_provider(index: Ind
 @pytest.mark.requirement("memory-table-chunks-fts")
 def test_full_text_stands_over_the_passages(index: Index) -> None:
     index.sync()
-    with closing(sqlite3.connect(index.database.path)) as found:
-        (key,) = found.execute(
+    with closing(sqlite3.connect(index.database.path)) as connection:
+        (key,) = connection.execute(
             "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? ORDER BY bm25(chunks_fts)",
             ('"day 3"',),
         ).fetchone()
-        (text,) = found.execute("SELECT content FROM chunks WHERE id = ?", (key,)).fetchone()
-        (made,) = found.execute(
+        (text,) = connection.execute("SELECT content FROM chunks WHERE id = ?", (key,)).fetchone()
+        (made,) = connection.execute(
             "SELECT sql FROM sqlite_master WHERE name = 'chunks_fts'"
         ).fetchone()
     assert text == "On day 3 we sailed."

@@ -47,8 +47,8 @@ class Meanings:
             return self.answer(len(texts))
         rows = np.zeros((len(texts), 4), np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for word, place in MEANINGS.items():
-                row[place] += word in text.lower()
+            for word, position in MEANINGS.items():
+                row[position] += word in text.lower()
             row[3] = 0.1
         return normalised(rows)
 

@@ -69,8 +69,8 @@ class Kept:
         index = Index(self.home / "main.sqlite", IndexSettings(places), self.clock)
         self.memory = BuiltinMemory(AgentId("main"), index, self.clock, embedder=chain.embedder)
 
-    def answer(self, asked: Asked) -> Reply:
-        texts = asked.json["input"]
+    def answer(self, request: Asked) -> Reply:
+        texts = request.json["input"]
         if any(self.refuses(text) for text in texts):
             return Reply(400, {"error": {"message": "the input is not allowed"}})
         self.given += texts
@@ -80,7 +80,7 @@ class Kept:
     def _row(self, text: str) -> list[float]:
         if self.zeroes(text):
             return [0.0] * self.size
-        row = [float(any(one in text for one in words.split())) for words in MEANINGS]
+        row = [float(any(word in text for word in words.split())) for words in MEANINGS]
         return [*row, 0.1, *[0.0] * (self.size - 4)]
 
     async def find(self, text: str) -> MemoryAnswer:
@@ -105,15 +105,15 @@ async def test_one_text_without_a_vector_among_120_costs_no_other_its_meaning(
 ) -> None:
     setattr(kept, how, is_bad)
     await kept.memory.sync()
-    found = await kept.find("kitten")
-    assert (found.mode, found.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
-    assert found.fallback is not None
-    told = {"refuses": "the input is not allowed", "zeroes": "no usable vector"}[how]
-    assert "1 passage has no vector" in found.fallback.reason
-    assert told in found.fallback.reason
+    answer = await kept.find("kitten")
+    assert (answer.mode, answer.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
+    assert answer.fallback is not None
+    text = {"refuses": "the input is not allowed", "zeroes": "no usable vector"}[how]
+    assert "1 passage has no vector" in answer.fallback.reason
+    assert text in answer.fallback.reason
     status = await kept.memory.status()
     assert (status.mode, status.vectors, status.chunks) == (MemoryMode.HYBRID, 119, NOTES)
-    assert status.fallback == found.fallback
+    assert status.fallback == answer.fallback
     assert status.lacking == (("memory", 1, 1),)
     by_words = await kept.find("all about the tax")
     assert by_words.hits[0].path == "memory/tax.md", "its words are not hidden"
@@ -124,14 +124,14 @@ async def test_a_text_that_was_refused_is_asked_for_again_a_day_later_and_not_be
 ) -> None:
     kept.refuses = is_bad
     await kept.memory.sync()
-    asked = len(kept.server.asked)
+    count = len(kept.server.asked)
     await kept.memory.sync()
-    assert len(kept.server.asked) == asked
+    assert len(kept.server.asked) == count
     kept.refuses = is_none
     kept.clock.advance(AGAIN_MS + 1)
     assert (await kept.memory.sync()).embedded == 1
-    found = await kept.find("levy")
-    assert (found.fallback, found.hits[0].path) == (None, "memory/tax.md")
+    answer = await kept.find("levy")
+    assert (answer.fallback, answer.hits[0].path) == (None, "memory/tax.md")
 
 
 async def test_a_refused_text_is_asked_for_again_when_the_index_is_made_anew(kept: Kept) -> None:
@@ -158,10 +158,10 @@ async def test_a_young_memory_is_found_by_the_meaning_that_it_has(kept: Kept) ->
     await kept.memory.sync()
     for number in range(80):
         (kept.notes / f"new-{number}.md").write_text(f"A new note {number}.\n")
-    found = await kept.find("kitten")
-    assert (found.mode, found.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
-    assert found.fallback is None
-    assert "80 of 200 passages have no vector yet" in found.notes[0]
+    answer = await kept.find("kitten")
+    assert (answer.mode, answer.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
+    assert answer.fallback is None
+    assert "80 of 200 passages have no vector yet" in answer.notes[0]
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -173,10 +173,10 @@ async def test_a_server_with_another_model_behind_its_name_is_told_and_healed(
     if restart:
         kept.memory.close()
         kept.open()
-    found = await kept.find("cat")
-    assert (found.mode, found.hits[0].path) == (MemoryMode.TEXT, "memory/cat.md")
-    assert found.fallback is not None
-    assert "vectors of 6 numbers, the index has 4" in found.fallback.reason
+    answer = await kept.find("cat")
+    assert (answer.mode, answer.hits[0].path) == (MemoryMode.TEXT, "memory/cat.md")
+    assert answer.fallback is not None
+    assert "vectors of 6 numbers, the index has 4" in answer.fallback.reason
     assert kept.memory.resized
     before = len(kept.given)
     await kept.memory.sync()
@@ -198,18 +198,18 @@ async def test_new_notes_tell_that_the_size_changed_too(kept: Kept) -> None:
     kept.size = 6
     (kept.notes / "late.md").write_text("A kitten came late.\n")
     await kept.memory.sync()
-    found = await kept.find("kitten")
-    assert (found.mode, found.fallback) == (MemoryMode.HYBRID, None)
+    answer = await kept.find("kitten")
+    assert (answer.mode, answer.fallback) == (MemoryMode.HYBRID, None)
     assert (await kept.memory.status()).vectors == NOTES + 1
 
 
 async def test_what_a_half_failed_bulk_gave_is_not_paid_again(kept: Kept) -> None:
     fails = len(kept.server.asked) + 2
 
-    def breaks(asked: Asked) -> Reply:
+    def breaks(request: Asked) -> Reply:
         if len(kept.server.asked) > fails:
             return Reply(500, {"error": "away"})
-        return kept.answer(asked)
+        return kept.answer(request)
 
     long = "word " * 180
     for number in range(NOTES - 3):
@@ -248,8 +248,8 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
         )
     kept.open()
     before = len(kept.given)
-    found = await kept.find("kitten")
-    assert (found.mode, found.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
+    answer = await kept.find("kitten")
+    assert (answer.mode, answer.hits[0].path) == (MemoryMode.HYBRID, "memory/cat.md")
     await kept.memory.sync()
     assert len(kept.given) - before == 2, "the question, and the text of the zeros"
     assert (await kept.memory.status()).vectors == NOTES
@@ -258,11 +258,11 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
 async def test_a_question_is_embedded_only_where_a_passage_has_a_vector(kept: Kept) -> None:
     kept.refuses = is_any
     await kept.memory.sync()
-    asked = len(kept.server.asked)
-    found = await kept.find("all about the boat")
-    assert len(kept.server.asked) == asked
-    assert (found.mode, found.hits[0].path) == (MemoryMode.TEXT, "memory/boat.md")
-    assert found.fallback is not None
+    count = len(kept.server.asked)
+    answer = await kept.find("all about the boat")
+    assert len(kept.server.asked) == count
+    assert (answer.mode, answer.hits[0].path) == (MemoryMode.TEXT, "memory/boat.md")
+    assert answer.fallback is not None
     kept.refuses = is_none
     await kept.memory.sync(force=True)
     assert (await kept.find("ship")).mode is MemoryMode.HYBRID

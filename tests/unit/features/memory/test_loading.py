@@ -68,9 +68,9 @@ async def test_a_model_that_is_being_loaded_has_more_time_than_one_that_hangs() 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Place:
-    here = place(tmp_path)
-    here.put("MEMORY.md", "The ferry leaves at six.\n")
-    return here
+    rig = place(tmp_path)
+    rig.put("MEMORY.md", "The ferry leaves at six.\n")
+    return rig
 
 
 @pytest.fixture
@@ -94,16 +94,16 @@ async def test_the_tool_says_that_the_model_is_being_loaded_and_to_ask_again(
     slow.load()
     await memory.sync()
     slow.is_loading, slow.loaded = True, anyio.Event()
-    asked = {"query": "Wann fährt die Fähre?"}
+    params = {"query": "Wann fährt die Fähre?"}
     with anyio.fail_after(60):
-        found = await here.call(MemorySearch(here.service), asked)
-    assert "disabled" not in found, found
-    assert (found["mode"], found["fallback"]) == ("text", {"from": "local", "reason": LOADING})
+        payload = await here.call(MemorySearch(here.service), params)
+    assert "disabled" not in payload, payload
+    assert (payload["mode"], payload["fallback"]) == ("text", {"from": "local", "reason": LOADING})
     assert (await memory.status()).fallback is None, "it passes by itself"
     slow.load()
-    found = await here.call(MemorySearch(here.service), asked)
-    assert (found["mode"], found["fallback"]) == ("hybrid", None)
-    assert "six" in json.dumps(found["results"])
+    payload = await here.call(MemorySearch(here.service), params)
+    assert (payload["mode"], payload["fallback"]) == ("hybrid", None)
+    assert "six" in json.dumps(payload["results"])
 
 
 async def test_before_there_are_vectors_the_answer_says_how_many_are_missing(
@@ -113,8 +113,8 @@ async def test_before_there_are_vectors_the_answer_says_how_many_are_missing(
     await memory.read()
     answer = await memory.search(MemoryQuestion("ferry"))
     assert (answer.mode, len(answer.hits)) == (MemoryMode.TEXT, 1)
-    told = "0 of 1 passages have a vector so far; ask again later"
-    assert answer.fallback == MemoryFallback("local", told)
+    text = "0 of 1 passages have a vector so far; ask again later"
+    assert answer.fallback == MemoryFallback("local", text)
     await memory.embed()
     answer = await memory.search(MemoryQuestion("ferry"))
     assert (answer.mode, answer.fallback) == (MemoryMode.HYBRID, None)

@@ -20,10 +20,10 @@ async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
         running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
     ):
-        asked = {"query": "dentist", "limit": 9, "source": "memory", "path": "memory/"}
-        found = await wire.call("memory.search", {**asked, "explain": True})
-        assert found["mode"] == MemoryMode.TEXT
-        first, second = found["results"]
+        params = {"query": "dentist", "limit": 9, "source": "memory", "path": "memory/"}
+        payload = await wire.call("memory.search", {**params, "explain": True})
+        assert payload["mode"] == MemoryMode.TEXT
+        first, second = payload["results"]
         assert first["text"] == "The dentist is in Mill Road."
         assert first["explanation"] == [
             {"name": "text", "value": 0.9, "means": "how well its words fit"}
@@ -43,9 +43,9 @@ async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
     ):
         noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
         assert (noted["path"], noted["startLine"]) == ("MEMORY.md", 3)
-        found = await wire.call("memory.get", {"path": "MEMORY.md", "from": 3})
-        assert found["text"].startswith("- Rome <!-- skerry:")
-        (note,) = found["notes"]
+        payload = await wire.call("memory.get", {"path": "MEMORY.md", "from": 3})
+        assert payload["text"].startswith("- Rome <!-- skerry:")
+        (note,) = payload["notes"]
         assert (note["id"], note["line"], note["origin"]) == (noted["id"], 3, "owner")
         assert (note["where"], note["edited"]) == ("gateway", False)
         undone = await wire.call("memory.undo", {"id": noted["id"]})
@@ -84,22 +84,22 @@ async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
         noted = await wire.call("memory.write", {"text": "Rome", "section": "Places"})
         memory.put("memory/2026-11-21.md", "- rain\n")
         listed = await wire.call("memory.files", {"source": "memory"})
-        assert [one["path"] for one in listed["files"]] == ["MEMORY.md", "memory/2026-11-21.md"]
+        assert [file["path"] for file in listed["files"]] == ["MEMORY.md", "memory/2026-11-21.md"]
         assert (listed["files"][1]["day"], listed["total"]) == ("2026-11-21", 2)
         assert (await wire.call("memory.files", {"limit": 1}))["total"] == 2
         (note,) = (await wire.call("memory.notes"))["notes"]
         assert (note["path"], note["text"], note["id"]) == ("MEMORY.md", "Rome", noted["id"])
         read = await wire.call("memory.file", {"path": "MEMORY.md"})
-        assert [one["id"] for one in read["notes"]] == [noted["id"]]
-        given = {"path": "MEMORY.md", "text": "mine\n", "baseHash": read["hash"]}
-        saved = await wire.call("memory.save", given)
+        assert [note["id"] for note in read["notes"]] == [noted["id"]]
+        fields = {"path": "MEMORY.md", "text": "mine\n", "baseHash": read["hash"]}
+        saved = await wire.call("memory.save", fields)
         assert not saved["created"]
         assert memory.backend.touched, "the next search looks at it"
-        error = (await wire.ask("memory.save", given))["error"]
+        error = (await wire.ask("memory.save", fields))["error"]
         assert error["details"]["code"] == "memory.changed"
         assert (memory.workspace / "MEMORY.md").read_text() == "mine\n"
         for path in ("USER.md", "memory/../USER.md", "memory/a.txt"):
-            error = (await wire.ask("memory.save", given | {"path": path}))["error"]
+            error = (await wire.ask("memory.save", fields | {"path": path}))["error"]
             assert error["details"]["code"] in {"memory.path", "memory.save"}
 
 

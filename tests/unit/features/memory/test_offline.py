@@ -51,8 +51,8 @@ async def test_a_search_lists_each_folder_once_and_has_what_changed_before_it(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", counted)
-    found = await asked(config, "zebra")
+    answer = await asked(config, "zebra")
     monkeypatch.undo()
-    assert found.hits[0].path == "memory/2/17.md"
+    assert answer.hits[0].path == "memory/2/17.md"
     for folder in (notes, *(notes / str(number) for number in range(FOLDERS))):
         assert listed.count(str(folder)) == 1, folder

@@ -38,7 +38,7 @@ async def test_it_registers_collections_indexes_and_finds(place: Place) -> None:
         "The harbour opens at 7.",
     )
     assert (answer.backend, answer.mode) == ("qmd", MemoryMode.TEXT)
-    calls = [" ".join(one[:2]) for one in place.fake.calls()]
+    calls = [" ".join(call[:2]) for call in place.fake.calls()]
     assert calls[:5] == ["collection list", *["collection add"] * 3, "update --index"]
     root = str(place.workspace)
     added = place.fake.calls("collection")[1]
@@ -81,11 +81,11 @@ async def test_a_changed_collection_is_registered_anew_and_the_same_is_not(place
     await place.memory(paths=paths).sync()
     before = len(place.fake.calls("collection"))
     await place.memory(paths=paths).sync()
-    assert [one[0] for one in place.fake.calls("collection")[before:]] == ["list"]
+    assert [call[0] for call in place.fake.calls("collection")[before:]] == ["list"]
     paths[0]["pattern"] = "b*.md"
     memory = place.memory(paths=paths)
     await memory.sync()
-    verbs = [one[:2] for one in place.fake.calls("collection")[before + 1 :]]
+    verbs = [call[:2] for call in place.fake.calls("collection")[before + 1 :]]
     assert verbs == [
         ["list", "--index"],
         ["remove", "extra"],
@@ -101,7 +101,7 @@ async def test_a_question_before_the_first_index_is_for_the_next_memory(place: P
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "text"),
     [
         ("hang", "did not"),
         ("segfault", "segmentation fault"),
@@ -112,12 +112,12 @@ async def test_a_question_before_the_first_index_is_for_the_next_memory(place: P
     ],
 )
 async def test_a_query_that_goes_wrong_is_an_error_and_leaves_no_process(
-    place: Place, how: str, said: str
+    place: Place, how: str, text: str
 ) -> None:
     memory = place.memory(limits={"timeoutMs": 1500 if how == "hang" else 30_000})
     await memory.sync()
     place.fake.behave(query=how)
-    with anyio.fail_after(60), pytest.raises(QmdError, match=said):
+    with anyio.fail_after(60), pytest.raises(QmdError, match=text):
         await memory.search(WHERE)
     await until(lambda: place.fake.running() == [])
     place.fake.behave()
@@ -225,8 +225,8 @@ async def test_words_that_mean_something_to_qmd_are_only_words(place: Place) -> 
     for text in ('"harbour', "-harbour", "lex: harbour\nvec: x", "?!", ""):
         answer = await memory.search(MemoryQuestion(text))
         assert len(answer.hits) == (1 if "harbour" in text else 0)
-    for one in place.fake.calls("query"):
-        assert not set('"-') & set(one[0])
+    for call in place.fake.calls("query"):
+        assert not set('"-') & set(call[0])
 
 
 async def test_the_question_says_how_many_hits_it_wants(place: Place) -> None:
@@ -281,15 +281,15 @@ async def test_conversations_are_exported_before_each_update_and_found(place: Pl
 
     memory = place.memory(export=export)
     await memory.sync()
-    asked = MemoryQuestion("harbour", sources=frozenset({MemorySource.SESSIONS}))
-    (hit,) = (await memory.search(asked)).hits
+    question = MemoryQuestion("harbour", sources=frozenset({MemorySource.SESSIONS}))
+    (hit,) = (await memory.search(question)).hits
     assert (hit.path, hit.session) == ("qmd/sessions/abc.md", "agent:main:main")
     document = await memory.document(hit.path)
     assert document is not None
     assert (document.text, document.session) == ("User: where is the harbour?\n", "agent:main:main")
     off = place.memory(export=export, sessions={"enabled": False})
     await off.sync()
-    assert (await off.search(asked)).hits == []
+    assert (await off.search(question)).hits == []
     assert await off.document(hit.path) is None
 
 
@@ -297,9 +297,9 @@ async def test_a_document_is_a_markdown_file_of_a_collection(place: Place) -> No
     (place.workspace / "memory/link.md").symlink_to(place.workspace / "MEMORY.md")
     memory = place.memory()
     await memory.sync()
-    found = await memory.document("qmd/memory-root/MEMORY.md")
-    assert found is not None
-    assert found.text == "# Facts\nThe cat is Momo.\n"
+    memory_document = await memory.document("qmd/memory-root/MEMORY.md")
+    assert memory_document is not None
+    assert memory_document.text == "# Facts\nThe cat is Momo.\n"
     for path in ("memory-dir/memory/link.md", "memory-dir/../x.md", "no/x.md", "memory-dir/x.md"):
         assert await memory.document(f"qmd/{path}") is None
 

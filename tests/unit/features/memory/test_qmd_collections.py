@@ -26,9 +26,9 @@ def config(*paths: object, **more: object) -> QmdConfig:
 @pytest.mark.requirement("qmd-default-collections")
 def test_the_memory_of_the_workspace_has_three_and_conversations_one(tmp_path: Path) -> None:
     sessions = tmp_path / "sessions"
-    found, refused = configured(QmdConfig(), tmp_path, sessions)
+    collections, refused = configured(QmdConfig(), tmp_path, sessions)
     assert refused == []
-    assert found == [
+    assert collections == [
         QmdCollection("memory-root", tmp_path, "MEMORY.md"),
         QmdCollection("memory-alt", tmp_path, "memory.md"),
         QmdCollection("memory-dir", tmp_path, "memory/**/*.md"),
@@ -42,7 +42,7 @@ def test_the_memory_of_the_workspace_has_three_and_conversations_one(tmp_path: P
 def test_names_of_custom_collections_are_sanitised_and_unique(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     one = {"path": str(tmp_path / "a")}
-    found, _ = configured(
+    collections, _ = configured(
         config(
             one,
             one | {"name": "My Notes!"},
@@ -52,7 +52,7 @@ def test_names_of_custom_collections_are_sanitised_and_unique(tmp_path: Path) ->
         tmp_path,
         tmp_path,
     )
-    names = [each.name for each in found]
+    names = [each.name for each in collections]
     assert names[3:] == ["custom-1", "my-notes", "my-notes-2", "custom-4", "sessions"]
 
 
@@ -69,12 +69,14 @@ def test_roots_that_leave_the_workspace_are_refused(tmp_path: Path) -> None:
     (workspace / "notes").mkdir(parents=True)
     outside.mkdir()
     (workspace / "link").symlink_to(outside)
-    found, refused = configured(
+    collections, refused = configured(
         config({"path": "../outside"}, {"path": "link"}, {"path": "notes"}, {"path": "gone"}),
         workspace,
         tmp_path,
     )
-    assert [(one.name, one.root) for one in found[3:-1]] == [("custom-3", workspace / "notes")]
+    assert [(collection.name, collection.root) for collection in collections[3:-1]] == [
+        ("custom-3", workspace / "notes")
+    ]
     assert [text.split(" is not")[0] for text in refused] == [
         "memory.qmd.paths: ../outside",
         "memory.qmd.paths: link",
@@ -85,8 +87,8 @@ def test_roots_that_leave_the_workspace_are_refused(tmp_path: Path) -> None:
 
 def test_one_file_is_a_collection_of_just_that_file(tmp_path: Path) -> None:
     (tmp_path / "Notes (1).md").write_text("x", "utf-8")
-    found, _ = configured(config({"path": "Notes (1).md"}), tmp_path, tmp_path)
-    assert (found[3].root, found[3].mask) == (tmp_path, r"Notes \(1\).md")
+    collections, _ = configured(config({"path": "Notes (1).md"}), tmp_path, tmp_path)
+    assert (collections[3].root, collections[3].mask) == (tmp_path, r"Notes \(1\).md")
 
 
 @pytest.mark.parametrize("pattern", ["../*.md", "/etc/*", "a/../../b.md", "-x"])
@@ -96,16 +98,20 @@ def test_a_pattern_stays_in_its_folder(pattern: str) -> None:
 
 
 def test_only_what_differs_is_registered_anew() -> None:
-    here = Path("/w")
-    one, two, three = (QmdCollection(name, here, "*.md") for name in ("a", "b", "c"))
+    path = Path("/w")
+    collection, two, three = (QmdCollection(name, path, "*.md") for name in ("a", "b", "c"))
     record = {"a": ["/w", "*.md"], "b": ["/elsewhere", "*.md"], "old": ["/w", "*"]}
-    assert changes([one, two, three], ["a", "b", "old", "foreign"], record) == Changes(
+    assert changes([collection, two, three], ["a", "b", "old", "foreign"], record) == Changes(
         ["b", "old"], [two, three]
     )
-    assert changes([one], ["a"], {"a": ["/w", "*"]}) == Changes(["a"], [one]), "the pattern"
-    assert changes([one], [], {"a": ["/w", "*.md"]}) == Changes([], [one]), "the index is gone"
-    assert changes([one], ["a"], {}) == Changes(["a"], [one]), "the record is gone"
-    assert changes([one], ["a"], {"a": ["/w", "*.md"]}) == Changes([], [])
+    assert changes([collection], ["a"], {"a": ["/w", "*"]}) == Changes(["a"], [collection]), (
+        "the pattern"
+    )
+    assert changes([collection], [], {"a": ["/w", "*.md"]}) == Changes([], [collection]), (
+        "the index is gone"
+    )
+    assert changes([collection], ["a"], {}) == Changes(["a"], [collection]), "the record is gone"
+    assert changes([collection], ["a"], {"a": ["/w", "*.md"]}) == Changes([], [])
 
 
 def test_names_are_read_from_what_the_program_prints_for_people() -> None:

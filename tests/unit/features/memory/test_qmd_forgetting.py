@@ -9,11 +9,11 @@ from tests.support.qmd import WHERE, Place, served, until
 async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_made_anew(
     tmp_path: Path,
 ) -> None:
-    place = Place(tmp_path)
-    async with served(place) as (memory, daemon):
+    rig = Place(tmp_path)
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        home = place.home
+        home = rig.home
         home.index.write_bytes(b"zebra 4711")
         home.index.with_name("index.sqlite-wal").write_bytes(b"zebra 4711")
         (home.sessions / "one.md").write_text("User: zebra 4711\n")
@@ -25,9 +25,9 @@ async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_made_
         await memory.sync()
         assert (await memory.search(WHERE)).hits
         await until(lambda: daemon.ready)
-    await until(lambda: place.fake.running() == [])
+    await until(lambda: rig.fake.running() == [])
 
 
 def test_without_qmd_there_is_nothing_to_remove(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    assert place.home.forget(Redaction(["zebra 4711"])) == 0
+    rig = Place(tmp_path)
+    assert rig.home.forget(Redaction(["zebra 4711"])) == 0

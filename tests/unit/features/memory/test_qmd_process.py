@@ -16,10 +16,10 @@ async def sh(folder: Path, script: str, *, seconds: float = 60) -> Finished:
 
 
 async def test_it_tells_what_was_printed_and_how_it_ended(tmp_path: Path) -> None:
-    done = await sh(tmp_path, "echo out; echo some  words >&2; exit 3")
-    assert done == Finished(3, b"out\n", "some words")
+    finished = await sh(tmp_path, "echo out; echo some  words >&2; exit 3")
+    assert finished == Finished(3, b"out\n", "some words")
     with pytest.raises(QmdError, match="qmd update failed with code 3: some words"):
-        checked(done, "qmd update")
+        checked(finished, "qmd update")
 
 
 @pytest.mark.requirement("qmd-timeouts")
@@ -36,9 +36,9 @@ async def test_what_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
 async def test_what_prints_without_end_is_stopped(tmp_path: Path) -> None:
     with anyio.fail_after(60), pytest.raises(QmdError, match="more than 200000 bytes"):
         await sh(tmp_path, "yes")
-    done = await sh(tmp_path, "yes | head -c 100000 >&2; echo the end >&2")
-    assert len(done.err) <= 600
-    assert done.err.endswith("the end")
+    finished = await sh(tmp_path, "yes | head -c 100000 >&2; echo the end >&2")
+    assert len(finished.err) <= 600
+    assert finished.err.endswith("the end")
 
 
 @pytest.mark.parametrize("script", ["kill -SEGV $$", "exit 139"])

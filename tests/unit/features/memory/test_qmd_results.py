@@ -133,8 +133,8 @@ def test_hits_are_narrowed_to_what_was_asked_for() -> None:
         "qmd/memory-dir/memory/a.md", 1, 1, 0.2, "t", MemorySource.MEMORY, at=DAY, session="key"
     )
 
-    def kept(*, scored: bool = False, **asked: object) -> bool:
-        return fits(MemoryQuestion("q", **asked), hit, scored=scored)  # type: ignore[arg-type] # given by each case
+    def kept(*, scored: bool = False, **payload: object) -> bool:
+        return fits(MemoryQuestion("q", **payload), hit, scored=scored)  # type: ignore[arg-type] # given by each case
 
     assert kept(since=DAY, until=DAY + 1)
     assert not kept(since=DAY + 1)

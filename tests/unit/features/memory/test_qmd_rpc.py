@@ -14,8 +14,8 @@ from skerry.infra.supervise import in_background
 
 
 async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) -> None:
-    said = 'read -r _; printf "{\\"x\\":"; yes "[" | head -n 99999 | tr -d "\\n"; echo'
-    command = ["sh", "-c", said]
+    text = 'read -r _; printf "{\\"x\\":"; yes "[" | head -n 99999 | tr -d "\\n"; echo'
+    command = ["sh", "-c", text]
     with anyio.fail_after(60):
         async with child(Program(command, {"PATH": defpath}, tmp_path), listens=True) as it:
             talk = JsonRpc(it)

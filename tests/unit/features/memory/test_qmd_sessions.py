@@ -24,7 +24,7 @@ class Said:
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         assert agent == "main"
-        return [one for one in self.talks if one.updated_at >= since]
+        return [talk for talk in self.talks if talk.updated_at >= since]
 
     async def utterances(
         self, conversation: TrackedConversation, after: int = 0

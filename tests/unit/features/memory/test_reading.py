@@ -10,9 +10,9 @@ from skerry.model.memory import is_memory
 from tests.support.memory import Place, place
 
 
-async def refused(here: Place, path: str) -> bool:
-    told = await here.call(MemoryGet(here.service), {"path": path})
-    return told.get("disabled", False) is True and told["text"] == ""
+async def refused(rig: Place, path: str) -> bool:
+    payload = await rig.call(MemoryGet(rig.service), {"path": path})
+    return payload.get("disabled", False) is True and payload["text"] == ""
 
 
 @pytest.mark.requirement("memory-get-refuses")
@@ -37,19 +37,19 @@ async def refused(here: Place, path: str) -> bool:
     ],
 )
 async def test_nothing_outside_the_memory_is_read(tmp_path: Path, path: str) -> None:
-    here = place(tmp_path)
+    rig = place(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("secret", encoding="utf-8")
-    (here.workspace.parent / "secret.md").write_text("secret", encoding="utf-8")
-    here.put("USER.md", "secret")
-    here.put("memory/notes.txt", "secret")
-    (here.workspace / "memory/folder.md").mkdir()
-    (here.workspace / "memory/link.md").symlink_to(outside / "secret.md")
-    (here.workspace / "linked").symlink_to(outside)
-    (here.workspace / "memory/linked").symlink_to(outside)
-    (here.workspace / "memory/twice.md").hardlink_to(outside / "secret.md")
-    assert await refused(here, path)
+    (rig.workspace.parent / "secret.md").write_text("secret", encoding="utf-8")
+    rig.put("USER.md", "secret")
+    rig.put("memory/notes.txt", "secret")
+    (rig.workspace / "memory/folder.md").mkdir()
+    (rig.workspace / "memory/link.md").symlink_to(outside / "secret.md")
+    (rig.workspace / "linked").symlink_to(outside)
+    (rig.workspace / "memory/linked").symlink_to(outside)
+    (rig.workspace / "memory/twice.md").hardlink_to(outside / "secret.md")
+    assert await refused(rig, path)
 
 
 async def test_extra_paths_are_read_and_nothing_beside_them(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ async def test_extra_paths_are_read_and_nothing_beside_them(tmp_path: Path) -> N
         file.write_text("text", encoding="utf-8")
     (tmp_path / "link").symlink_to(notes)
     extra = [str(notes), str(single), "docs", str(tmp_path / "link")]
-    here = place(tmp_path, agents={"defaults": {"memorySearch": {"extraPaths": extra}}})
-    here.put("docs/b.md", "text")
-    get = MemoryGet(here.service)
+    rig = place(tmp_path, agents={"defaults": {"memorySearch": {"extraPaths": extra}}})
+    rig.put("docs/b.md", "text")
+    get = MemoryGet(rig.service)
     for path in (str(notes / "a.md"), str(single), "docs/b.md", "../../notes/a.md"):
-        assert (await here.call(get, {"path": path}))["text"] == "text"
+        assert (await rig.call(get, {"path": path}))["text"] == "text"
     for path in (str(beside), "../../two.md", f"{notes}/../two.md", str(tmp_path / "link/a.md")):
-        assert await refused(here, path)
+        assert await refused(rig, path)
 
 
 def test_the_files_of_the_memory_are_known_by_their_names() -> None:

@@ -49,19 +49,19 @@ class Said:
     """How much was read each time."""
 
     def say(self, talk: TrackedConversation, *texts: str) -> None:
-        said = [
+        utterances = [
             Utterance(by_user=seq % 2 == 1, text=text, at=talk.updated_at, seq=seq)
             for seq, text in enumerate(texts, 1)
         ]
-        self.talks[talk.session_id] = (talk, said)
+        self.talks[talk.session_id] = (talk, utterances)
 
     def conversations(self, since: int) -> list[TrackedConversation]:
         return [talk for talk, _ in self.talks.values() if talk.updated_at >= since]
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
-        said = [one for one in self.talks[conversation.session_id][1] if one.seq > after]
-        self.read.append(len(said))
-        return document(conversation, said, Redactor())
+        talks = [talk for talk in self.talks[conversation.session_id][1] if talk.seq > after]
+        self.read.append(len(talks))
+        return document(conversation, talks, Redactor())
 
 
 @pytest.mark.requirement("memory-session-delta")
@@ -121,17 +121,18 @@ def test_a_conversation_that_lost_something_is_read_whole() -> None:
 
 def passages(tables: Tables) -> list[tuple[int, str, int, int, int | None]]:
     return [
-        (one.position, one.text, one.start_line, one.end_line, one.at) for one in tables.passages()
+        (passage.position, passage.text, passage.start_line, passage.end_line, passage.at)
+        for passage in tables.passages()
     ]
 
 
 @pytest.mark.requirement("memory-session-export")
 def test_a_conversation_is_markdown_with_its_roles_and_the_times_of_its_parts() -> None:
-    said = [
+    utterances = [
         Utterance(by_user=True, text="Where is\nthe boat?", at=10),
         Utterance(by_user=False, text="In Faro.", at=20),
     ]
-    made = document(TALK, said, Redactor())
+    made = document(TALK, utterances, Redactor())
     assert made.text == "User: Where is\nthe boat?\n\nAssistant: In Faro.\n"
     assert (made.path, made.session, made.source) == (
         "sessions/s1.md",
@@ -201,6 +202,6 @@ async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Pat
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
     memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), transcripts=talks)
     await memory.sync()
-    found = await memory.search(MemoryQuestion("Where is the boat?"))
-    assert {one.source for one in found.hits} == set(MemorySource)
+    answer = await memory.search(MemoryQuestion("Where is the boat?"))
+    assert {hit.source for hit in answer.hits} == set(MemorySource)
     memory.close()

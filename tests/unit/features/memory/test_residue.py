@@ -44,15 +44,15 @@ def churned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[bytes]]
 def test_each_copy_of_a_row_that_was_deleted_is_found(churned: tuple[Path, set[bytes]]) -> None:
     path, live = churned
     stale = set(MARK.findall(path.read_bytes())) - live
-    found = {one for gap in gaps(path) for one in MARK.findall(gap)}
-    assert stale <= found
+    rows = {text for gap in gaps(path) for text in MARK.findall(gap)}
+    assert stale <= rows
     assert all(has_residue(path, [one]) for one in stale)
 
 
 def test_what_is_in_rows_alone_or_nowhere_is_not_found(churned: tuple[Path, set[bytes]]) -> None:
     path, live = churned
-    found = {one for gap in gaps(path) for one in MARK.findall(gap)}
-    here = sorted(live - found)[:20]
+    rows = {text for gap in gaps(path) for text in MARK.findall(gap)}
+    here = sorted(live - rows)[:20]
     assert here
     assert not has_residue(path, here)
     assert not has_residue(path, [b"<mark9999999>"])

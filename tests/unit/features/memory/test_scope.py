@@ -29,7 +29,7 @@ KEYS = (
 )
 callers = st.builds(
     Caller,
-    st.sampled_from([SessionKey.parse(one) for one in KEYS]),
+    st.sampled_from([SessionKey.parse(key) for key in KEYS]),
     st.sampled_from(PeerKind),
     st.sampled_from(Origin),
     st.booleans(),

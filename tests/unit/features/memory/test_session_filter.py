@@ -52,20 +52,20 @@ class Only:
 async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     tmp_path: Path,
 ) -> None:
-    here = place(tmp_path)
+    rig = place(tmp_path)
     index = Index(
-        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), SystemClock()
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(rig.workspace)), SystemClock()
     )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=Said())
     await memory.read()
-    service = replace(here.service, memories=Only(memory))
+    service = replace(rig.service, memories=Only(memory))
     question = MemoryQuestion("blue boat", limit=3)
     assert not [hit for hit in (await memory.search(question)).hits if hit.session == MINE]
-    found = await service.find(OWNER, question)
-    assert [hit.session for hit in found.hits] == [MINE]
+    answer = await service.find(OWNER, question)
+    assert [hit.session for hit in answer.hits] == [MINE]
     with index.tables() as tables:
         only = structs.replace(question, opens=MINE.__eq__)
-        assert [one.session for one in by_words(tables, only)] == [MINE]
+        assert [word.session for word in by_words(tables, only)] == [MINE]
     index.close()
 
 
@@ -81,7 +81,7 @@ def test_qmd_is_asked_for_more_and_its_hits_are_filtered() -> None:
 
 
 async def test_a_memory_that_ignores_the_filter_shows_no_more(tmp_path: Path) -> None:
-    here = place(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
-    here.backend.hits = [hit(session=OTHERS.format(1)), hit(session=str(GROUP.key))]
-    found = await here.service.find(GROUP, MemoryQuestion("boat"))
-    assert [one.session for one in found.hits] == [str(GROUP.key)]
+    rig = place(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
+    rig.backend.hits = [hit(session=OTHERS.format(1)), hit(session=str(GROUP.key))]
+    answer = await rig.service.find(GROUP, MemoryQuestion("boat"))
+    assert [hit.session for hit in answer.hits] == [str(GROUP.key)]

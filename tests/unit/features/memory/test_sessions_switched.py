@@ -54,13 +54,13 @@ async def test_qmd_follows_its_section_with_its_next_update(tmp_path: Path) -> N
 
     memory = qmd.memory(export=export, sessions={"enabled": False})
     await memory.sync()
-    asked = MemoryQuestion("harbour", sources=TALK)
-    assert (await memory.search(asked)).hits == []
+    question = MemoryQuestion("harbour", sources=TALK)
+    assert (await memory.search(question)).hits == []
     (tmp_path / "other").mkdir()
     (tmp_path / "other/x.md").write_text("lighthouse\n", "utf-8")
     paths = [{"path": str(tmp_path / "other"), "name": "other"}]
     command = {"command": str(qmd.fake.command)}
     qmd.config = QmdConfig.model_validate(command | {"paths": paths})
     await memory.sync()
-    assert len((await memory.search(asked)).hits) == 1
+    assert len((await memory.search(question)).hits) == 1
     assert len((await memory.search(MemoryQuestion("lighthouse"))).hits) == 1

@@ -174,9 +174,9 @@ async def test_one_query_alone_finds_out_whether_it_answers_again() -> None:
             tasks.start_soon(search)
             await first.entered.wait()
             await search()
-            assert [one.backend for one in answers] == ["builtin"]
+            assert [answer.backend for answer in answers] == ["builtin"]
             first.gate.set()
-    assert [one.backend for one in answers] == ["builtin", "qmd"]
+    assert [answer.backend for answer in answers] == ["builtin", "qmd"]
 
 
 @pytest.mark.requirement("qmd-fallback-manager")
@@ -218,8 +218,8 @@ async def test_a_forced_sync_goes_to_the_first_also_where_another_serves() -> No
     first.sync_error = MemoryBackendError("no room")
     first.error = MemoryBackendError("down")
     await memory.search(QUESTION)
-    done = await memory.sync(force=True)
-    assert (done.backend, done.fallback) == ("builtin", MemoryFallback("qmd", "no room"))
+    report = await memory.sync(force=True)
+    assert (report.backend, report.fallback) == ("builtin", MemoryFallback("qmd", "no room"))
 
 
 async def test_a_cancelled_query_does_not_keep_it_from_being_asked_again() -> None:

@@ -56,12 +56,12 @@ def here(tmp_path: Path, forgets: FakeForgets) -> Place:
 async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_words(
     here: Place, forgets: FakeForgets
 ) -> None:
-    told = await here.call(MemoryForget(here.service), {"text": "Mill Road"})
+    payload = await here.call(MemoryForget(here.service), {"text": "Mill Road"})
     assert forgets.asked == [("main", ("Mill Road",))]
-    assert (told["messages"], told["lines"]) == (2, [{"path": "MEMORY.md", "line": 3}])
-    assert told["left"] == [{"path": "memory/a.md", "reason": "it is read-only"}]
-    assert told["backups"][0]["until"] == 9
-    assert [one["path"] for one in told["near"]] == ["memory/2026-11-20.md"]
+    assert (payload["messages"], payload["lines"]) == (2, [{"path": "MEMORY.md", "line": 3}])
+    assert payload["left"] == [{"path": "memory/a.md", "reason": "it is read-only"}]
+    assert payload["backups"][0]["until"] == 9
+    assert [row["path"] for row in payload["near"]] == ["memory/2026-11-20.md"]
 
 
 @pytest.mark.parametrize("caller", [None, STRANGER, GROUP])

@@ -41,8 +41,8 @@ def test_their_place_is_known_by_any_spelling(path: str) -> None:
 
 
 async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Place) -> None:
-    told = await here.call(MemorySearch(here.service), {"query": "account"})
-    assert [one.get("unverified") for one in told["results"]] == [True, True]
+    payload = await here.call(MemorySearch(here.service), {"query": "account"})
+    assert [result.get("unverified") for result in payload["results"]] == [True, True]
     context = ToolContext(RootedFolder(here.workspace), None, OWNER)
     answer = await MemorySearch(here.service).run({"query": "account"}, context)
     assert answer.origin is Origin.TOOL

@@ -49,30 +49,30 @@ async def test_that_no_model_can_answer_is_a_failure_with_what_to_do(
     gateway.answer("models.status", answer)
     gateway.answer("models.list", {"models": []})
     for arguments in (["status"], ["list"], ["status", "--json"]):
-        done = await command("models", *arguments)
-        assert done.returncode == 1
-        assert done.stderr.splitlines()[:2] == [b"Reason: None.", b"Try: Get one."]
+        completed = await command("models", *arguments)
+        assert completed.returncode == 1
+        assert completed.stderr.splitlines()[:2] == [b"Reason: None.", b"Try: Get one."]
 
 
 @pytest.mark.usefixtures("alone")
 async def test_without_a_gateway_it_says_what_one_would_find(command: Command) -> None:
-    done = await command("models", "status", "--json")
-    found = json.loads(done.stdout)
-    assert (found["model"]["provider"], found["gatewayRunning"]) == ("openai", False)
-    assert b"canary" not in done.stdout
+    completed = await command("models", "status", "--json")
+    report = json.loads(completed.stdout)
+    assert (report["model"]["provider"], report["gatewayRunning"]) == ("openai", False)
+    assert b"canary" not in completed.stdout
 
 
 async def test_a_file_is_written_and_what_comes_before_it_is_said(
     alone: dict[str, str], gguf: Path, command: Command
 ) -> None:
-    done = await command("models", "use", str(gguf))
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"A gateway would answer with: openai/")
+    completed = await command("models", "use", str(gguf))
+    assert completed.returncode == 0
+    assert completed.stdout.startswith(b"A gateway would answer with: openai/")
     assert (
         b"a provider's key in the environment and a local model server have priority over"
-        in done.stderr
+        in completed.stderr
     )
-    assert f"skerry models use {gguf} --pin".encode() in done.stderr
+    assert f"skerry models use {gguf} --pin".encode() in completed.stderr
     assert written(alone)["models"] == {"embedded": {"file": str(gguf)}}
 
 
@@ -90,14 +90,14 @@ async def test_a_pinned_file_stands_over_a_key_until_auto(
 ) -> None:
     await command("models", "use", str(gguf), "--pin")
     assert written(alone)["agents"] == {"defaults": {"model": {"primary": "embedded/mine"}}}
-    done = await command("models", "use", "auto")
-    assert done.stdout.startswith(b"A gateway would answer with: openai/")
+    completed = await command("models", "use", "auto")
+    assert completed.stdout.startswith(b"A gateway would answer with: openai/")
     assert written(alone)["agents"] == {"defaults": {"model": {}}}
 
 
 async def test_a_reference_is_pinned(alone: dict[str, str], command: Command) -> None:
-    done = await command("models", "use", "openai/other")
-    assert done.stdout == b"A gateway would answer with: openai/other\n"
+    completed = await command("models", "use", "openai/other")
+    assert completed.stdout == b"A gateway would answer with: openai/other\n"
     assert written(alone)["agents"] == {"defaults": {"model": {"primary": "openai/other"}}}
 
 
@@ -114,9 +114,9 @@ async def test_a_reference_is_pinned(alone: dict[str, str], command: Command) ->
 async def test_a_choice_that_cannot_be_used_changes_nothing(
     alone: dict[str, str], command: Command, choice: str, code: int, says: bytes
 ) -> None:
-    done = await command("models", "use", choice)
-    assert (done.returncode, done.stdout) == (code, b"")
-    assert says in done.stderr
+    completed = await command("models", "use", choice)
+    assert (completed.returncode, completed.stdout) == (code, b"")
+    assert says in completed.stderr
     assert not Path(alone["SKERRY_STATE_DIR"]).exists()
 
 
@@ -129,8 +129,8 @@ async def test_a_running_gateway_is_told_and_uses_it_at_once(
         ("openai/x", {"ref": "openai/x", "file": "", "pin": False}),
         ("auto", {"ref": "", "file": "", "pin": False}),
     ):
-        done = await command("models", "use", choice)
-        assert done.stdout == b"The running gateway answers with: openai/x\n"
+        completed = await command("models", "use", choice)
+        assert completed.stdout == b"The running gateway answers with: openai/x\n"
         assert gateway.requests[-1] == ("models.use", pick)
     assert not (Path(environ["SKERRY_STATE_DIR"]) / "skerry.json").exists()
 
@@ -141,8 +141,8 @@ async def test_an_alias_stands_for_its_model(alone: dict[str, str], command: Com
     listed = {"openai/gpt-5.4-mini": {}, "openai/other": {"alias": "Mine"}}
     (state / "skerry.json").write_text(json.dumps({"agents": {"defaults": {"models": listed}}}))
     for alias, ref in (("mine", b"openai/other"), ("gpt-mini", b"openai/gpt-5.4-mini")):
-        done = await command("models", "use", alias)
-        assert done.stdout == b"A gateway would answer with: %b\n" % ref
+        completed = await command("models", "use", alias)
+        assert completed.stdout == b"A gateway would answer with: %b\n" % ref
     refused = await command("models", "use", "openai/third")
     assert b"is not allowed" in refused.stderr
     assert refused.returncode == 1
@@ -150,10 +150,10 @@ async def test_an_alias_stands_for_its_model(alone: dict[str, str], command: Com
 
 @pytest.mark.usefixtures("alone")
 async def test_the_catalogue_is_listed_with_what_each_model_needs(command: Command) -> None:
-    done = await command(
+    completed = await command(
         "models", "list", "--all", "--offline", "--provider", "anthropic", "--json"
     )
-    rows = json.loads(done.stdout)
+    rows = json.loads(completed.stdout)
     assert {row["provider"] for row in rows} == {"anthropic"}
     assert {row["note"] for row in rows} == {"Needs ANTHROPIC_API_KEY."}
     sonnet = next(row for row in rows if row["id"] == "claude-sonnet-5-5")
@@ -176,9 +176,9 @@ async def stub(alone: dict[str, str]) -> AsyncIterator[StubModelServer]:
 
 @pytest.mark.usefixtures("stub")
 async def test_a_model_is_tried_and_its_failure_named(command: Command) -> None:
-    done = await command("models", "test", "den/m", "--json")
-    tried = json.loads(done.stdout)
-    assert (done.returncode, tried["ok"], tried["model"]) == (0, True, "den/m")
+    completed = await command("models", "test", "den/m", "--json")
+    tried = json.loads(completed.stdout)
+    assert (completed.returncode, tried["ok"], tried["model"]) == (0, True, "den/m")
     assert tried["usage"]["cost"]["total"] == pytest.approx((8 + 3) / 1000)
     failed = await command("models", "test", "den/m", "--json")
     assert failed.returncode == 1
@@ -188,8 +188,8 @@ async def test_a_model_is_tried_and_its_failure_named(command: Command) -> None:
 
 @pytest.mark.usefixtures("stub")
 async def test_a_tried_model_says_how_fast_it_was(command: Command) -> None:
-    done = await command("models", "test", "den/m")
-    assert done.stdout.startswith(b"den/m answers.\nfirst token after ")
+    completed = await command("models", "test", "den/m")
+    assert completed.stdout.startswith(b"den/m answers.\nfirst token after ")
 
 
 async def test_a_server_that_was_found_is_named_and_confirmed_through_the_gateway(
@@ -198,15 +198,15 @@ async def test_a_server_that_was_found_is_named_and_confirmed_through_the_gatewa
     offer = {"id": "ollama", "name": "Ollama", "address": "127.0.0.1:11434", "owner": "ada"}
     status = {"state": "ready", "model": None, "offers": [offer | {"before": ""}]}
     gateway.answer("models.status", status)
-    done = await command("models", "list")
+    completed = await command("models", "list")
     words = (
         b"Ollama answers on 127.0.0.1:11434 (run by user ada). Use it? skerry models trust ollama"
     )
-    assert words in done.stderr
+    assert words in completed.stderr
     assert words in (await command("models", "status")).stderr
     gateway.answer("models.trust", {"state": "ready", "model": None, "offers": []})
-    done = await command("models", "trust", "ollama")
-    assert done.stdout.startswith(b"ollama is used from now on.\n")
+    completed = await command("models", "trust", "ollama")
+    assert completed.stdout.startswith(b"ollama is used from now on.\n")
     assert ("models.trust", {"server": "ollama", "trusted": True}) in gateway.requests
     await command("models", "trust", "ollama", "--withdraw")
     assert ("models.trust", {"server": "ollama", "trusted": False}) in gateway.requests
@@ -214,10 +214,10 @@ async def test_a_server_that_was_found_is_named_and_confirmed_through_the_gatewa
 
 @pytest.mark.usefixtures("alone")
 async def test_a_server_that_there_is_not_cannot_be_confirmed(command: Command) -> None:
-    done = await command("models", "trust", "far")
-    assert done.returncode == 1
-    assert b"Unknown local server 'far'" in done.stderr
-    assert b"ollama, lmstudio, llamacpp" in done.stderr
+    completed = await command("models", "trust", "far")
+    assert completed.returncode == 1
+    assert b"Unknown local server 'far'" in completed.stderr
+    assert b"ollama, lmstudio, llamacpp" in completed.stderr
 
 
 @pytest.mark.usefixtures("stub")
@@ -235,15 +235,15 @@ async def test_the_list_has_what_the_provider_says_it_has(
         file = state / "skerry.json"
         file.write_text(json.dumps({"models": {"mode": "replace", "providers": {"lab": lab}}}))
         listed = json.loads((await command("models", "list", "--json")).stdout)
-        wide = next(one for one in listed if one["ref"] == "lab/wide")
+        wide = next(row for row in listed if row["ref"] == "lab/wide")
         assert (wide["contextWindow"], wide["input"]) == (65_536, ["image", "text"])
-        assert not any("embed" in one["id"] for one in listed)
+        assert not any("embed" in row["id"] for row in listed)
         shown = (await command("models", "list")).stdout.decode()
         (line,) = [line for line in shown.splitlines() if line.startswith("lab/wide")]
         assert line.split()[:4] == ["lab/wide", "wide", "65536", "yes"]
-        asked = len(server.requests)
+        count = len(server.requests)
         assert b"lab/wide" not in (await command("models", "list", "--offline")).stdout
-        assert len(server.requests) == asked
+        assert len(server.requests) == count
     away = await command("models", "list")
     assert b"Cannot ask lab at 127.0.0.1 for its models" in away.stderr
     assert b"The list has its known models." in away.stderr

@@ -19,8 +19,8 @@ async def opened(home: Path) -> AsyncGenerator[Core]:
     table = CommandTable()
     async with open_core(home, ScriptedModel(echo), commands=table) as core:
         config = core.dispatch.runtime.config
-        for one in model_commands(core.models, core.store, config):
-            table.add(one)
+        for command in model_commands(core.models, core.store, config):
+            table.add(command)
         yield core
 
 

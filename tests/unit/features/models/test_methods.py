@@ -19,20 +19,20 @@ async def test_models_are_listed_with_the_one_in_use_first(wire: Wire) -> None:
 
 async def test_the_view_of_all_has_what_the_providers_say(wire: Wire) -> None:
     models = (await wire.call("models.list", {"view": "all"}))["models"]
-    assert [one["id"] for one in models] == ["stub-model", "other", "seeing"]
+    assert [model["id"] for model in models] == ["stub-model", "other", "seeing"]
     assert models[-1]["input"] == ["text", "image"]
 
 
 async def test_a_provider_is_asked_for_its_models_before_it_is_taken(rig: Rig, wire: Wire) -> None:
-    asked = {"provider": "lab", "baseUrl": "https://x.example/v1", "apiKey": "sk-canary-1"}
-    answer = await wire.call("models.offered", asked)
+    params = {"provider": "lab", "baseUrl": "https://x.example/v1", "apiKey": "sk-canary-1"}
+    answer = await wire.call("models.offered", params)
     seeing, unknown = answer["models"]
     assert (seeing["contextWindow"], seeing["input"]) == (65_536, ["text", "image"])
     assert "contextWindow" not in unknown
     assert answer["problems"] == ["It is away."]
-    (given,) = rig.models.setups
-    assert (given.provider, given.api_key) == ("lab", "sk-canary-1")
-    refused = await wire.ask("models.offered", asked | {"baseUrl": "file:///etc/passwd"})
+    (model_setup,) = rig.models.setups
+    assert (model_setup.provider, model_setup.api_key) == ("lab", "sk-canary-1")
+    refused = await wire.ask("models.offered", params | {"baseUrl": "file:///etc/passwd"})
     assert not refused["ok"]
 
 
@@ -54,9 +54,13 @@ async def test_a_model_is_chosen_and_its_key_goes_nowhere_else(
     }
     status = await wire.call("models.configure", setup)
     assert status["state"] == "ready"
-    (given,) = rig.models.setups
-    assert (given.provider, given.model, given.api_key) == ("openai", "gpt-5", key)
-    assert given.base_url == "https://x.example/v1"
+    (model_setup,) = rig.models.setups
+    assert (model_setup.provider, model_setup.model, model_setup.api_key) == (
+        "openai",
+        "gpt-5",
+        key,
+    )
+    assert model_setup.base_url == "https://x.example/v1"
     rig.models.refuse = RuntimeError("broken")
     await wire.ask("models.configure", setup)
     await wire.ask("models.configure", setup | {"apiKey": f"{key} with spaces", "foo": key})

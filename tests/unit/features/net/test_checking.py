@@ -17,8 +17,8 @@ def answer(**item: Any) -> dict[str, Any]:
 
 
 def test_an_object_has_verdict_rule_and_reason() -> None:
-    found = answer(id="a", url="http://A.example/", dns={"a.EXAMPLE.": ["93.184.216.34"]})
-    assert found == {
+    payload = answer(id="a", url="http://A.example/", dns={"a.EXAMPLE.": ["93.184.216.34"]})
+    assert payload == {
         "id": "a",
         "verdict": "allow",
         "rule": "public",
@@ -33,9 +33,9 @@ def test_each_of_our_own_cases_has_its_verdict() -> None:
     data = Path(__file__).parents[3] / "data/net/ssrf_own.jsonl"
     wrong = []
     for case in map(json.loads, data.read_text("utf-8").splitlines()):
-        found = checked(case, NetworkRules())
-        if found["verdict"] != case["expect"]:
-            wrong.append((case["id"], case["url"], case["expect"], found["rule"]))
+        payload = checked(case, NetworkRules())
+        if payload["verdict"] != case["expect"]:
+            wrong.append((case["id"], case["url"], case["expect"], payload["rule"]))
     assert not wrong
 
 
@@ -70,9 +70,9 @@ def test_answers_of_a_second_resolution_count_too() -> None:
     ],
 )
 def test_an_object_of_another_form_is_refused_with_the_reason(item: dict[str, Any]) -> None:
-    found = checked({"id": 7, **item}, NetworkRules())
-    assert (found["id"], found["verdict"], found["rule"]) == (7, "block", "input")
-    assert found["error"]["message"]
+    payload = checked({"id": 7, **item}, NetworkRules())
+    assert (payload["id"], payload["verdict"], payload["rule"]) == (7, "block", "input")
+    assert payload["error"]["message"]
 
 
 class Input:
@@ -94,8 +94,8 @@ def test_bad_lines_are_answered_and_the_others_too(
     text = b'x\n\n[1]\n{"id":1,"url":"http://1.1.1.1"}\n\xff\n{"id":2,"url":"http://10.0.0.1"}'
     monkeypatch.setattr("sys.stdin", Input(text))
     assert main(["net", "check", "--stdin", "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line.get("error", {}).get("code") or line["verdict"] for line in found] == [
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("error", {}).get("code") or line["verdict"] for line in rows] == [
         "bad-line",
         "bad-line",
         "allow",
@@ -133,10 +133,10 @@ def test_fetches_of_lines_are_answered_one_by_one(
     )
     monkeypatch.setattr("sys.stdin", Input(text))
     assert main(["net", "fetch", "--stdin", "--json"]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     rules = ["address-loopback", "input", "bad-line", "input", "address-loopback"]
-    assert [line.get("rule") for line in found] == rules
-    assert found[0] == {
+    assert [line.get("rule") for line in rows] == rules
+    assert rows[0] == {
         "id": 1,
         "verdict": "block",
         "rule": "address-loopback",

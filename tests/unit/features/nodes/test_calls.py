@@ -29,14 +29,14 @@ def nodes(*rows: dict[str, Any]) -> Call:
     return call
 
 
-@pytest.mark.parametrize("wanted", [None, "desk", "a" * 64])
-async def test_a_node_is_found_by_command_name_or_id(wanted: str | None) -> None:
+@pytest.mark.parametrize("expected", [None, "desk", "a" * 64])
+async def test_a_node_is_found_by_command_name_or_id(expected: str | None) -> None:
     call = nodes(row("a" * 64, "desk"), row("b" * 64, "other", commands=[]))
-    assert (await find(call, wanted, SNAP)).id == "a" * 64
+    assert (await find(call, expected, SNAP)).id == "a" * 64
 
 
 @pytest.mark.parametrize(
-    ("rows", "wanted", "message"),
+    ("rows", "expected", "message"),
     [
         ([], None, "No connected node has the command 'camera.snap'"),
         ([row("a", "x"), row("b", "y")], None, r"Several nodes .* x \(a\), y \(b\)"),
@@ -46,10 +46,10 @@ async def test_a_node_is_found_by_command_name_or_id(wanted: str | None) -> None
     ],
 )
 async def test_a_doubtful_node_is_refused_with_a_remedy(
-    rows: list[dict[str, Any]], wanted: str | None, message: str
+    rows: list[dict[str, Any]], expected: str | None, message: str
 ) -> None:
     with pytest.raises(ToolError, match=message):
-        await find(nodes(*rows), wanted, SNAP)
+        await find(nodes(*rows), expected, SNAP)
 
 
 async def test_a_node_that_takes_the_id_of_another_as_its_name_is_not_meant_by_it() -> None:

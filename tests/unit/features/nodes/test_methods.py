@@ -50,16 +50,16 @@ async def test_a_node_connects_and_is_listed(rig: Rig) -> None:
             assert its.hello["auth"]["role"] == "node"
             assert its.hello["auth"]["scopes"] == []
             assert its.hello["snapshot"]["presence"] == []
-            (found,) = (await wire.call("node.list"))["nodes"]
+            (payload,) = (await wire.call("node.list"))["nodes"]
             described = await wire.call("node.describe", {"nodeId": device.id})
-        for row in (found, described):
+        for row in (payload, described):
             assert row["nodeId"] == device.id
             assert (row["connected"], row["paired"]) == (True, True)
             assert row["commands"] == NODE["commands"]
             assert row["platform"] == "linux"
         await wire.event("presence")
-        (found,) = (await wire.call("node.list"))["nodes"]
-        assert (found["connected"], found["paired"]) == (False, True)
+        (payload,) = (await wire.call("node.list"))["nodes"]
+        assert (payload["connected"], payload["paired"]) == (False, True)
 
 
 async def test_a_node_needs_a_device(rig: Rig) -> None:
@@ -72,8 +72,8 @@ async def test_elsewhere_a_node_waits_and_those_who_pair_are_told(rig: Rig) -> N
     device = Device()
     async with connected(rig.url) as admin:
         error = await device.refused(rig.url, REMOTE, **NODE)
-        asked = (await admin.event("node.pair.requested"))["payload"]
-        assert (asked["nodeId"], asked["role"]) == (device.id, "node")
+        payload = (await admin.event("node.pair.requested"))["payload"]
+        assert (payload["nodeId"], payload["role"]) == (device.id, "node")
         (waiting,) = (await admin.call("node.pair.list"))["pending"]
         assert waiting["requestId"] == error["details"]["requestId"]
         await admin.call("node.pair.approve", {"requestId": waiting["requestId"]})
@@ -130,16 +130,16 @@ async def test_a_node_carries_out_a_command(rig: Rig) -> None:
                 "params": ask(device, params={"x": 1}, timeoutMs=9_000),
             }
         )
-        asked = (await its.event("node.invoke.request"))["payload"]
-        assert asked == {
-            "id": asked["id"],
+        payload = (await its.event("node.invoke.request"))["payload"]
+        assert payload == {
+            "id": payload["id"],
             "nodeId": device.id,
             "command": "canvas.snapshot",
             "timeoutMs": 9_000,
             "idempotencyKey": "k1",
             "paramsJSON": '{"x":1}',
         }
-        done = {"id": asked["id"], "nodeId": device.id, "ok": True, "payloadJSON": '{"png":"…"}'}
+        done = {"id": payload["id"], "nodeId": device.id, "ok": True, "payloadJSON": '{"png":"…"}'}
         assert await its.call("node.invoke.result", done) == {"ok": True}
         answer = await wire.response("i")
         late = await its.call("node.invoke.result", done)
@@ -160,13 +160,13 @@ async def test_the_same_key_does_nothing_twice(rig: Rig) -> None:
             await wire.send(
                 {"type": "req", "id": number, "method": "node.invoke", "params": ask(device)}
             )
-        asked = (await its.event("node.invoke.request"))["payload"]
+        payload = (await its.event("node.invoke.request"))["payload"]
         await wire.call("health")
-        await its.call("node.invoke.result", {"id": asked["id"], "nodeId": device.id, "ok": True})
+        await its.call("node.invoke.result", {"id": payload["id"], "nodeId": device.id, "ok": True})
         answers = [await wire.until(lambda frame: frame["type"] == "res") for _ in range(2)]
-        requests = [one for one in its.frames if one.get("event") == "node.invoke.request"]
-    assert {one["id"] for one in answers} == {"a", "b"}
-    assert all(one["ok"] for one in answers)
+        requests = [frame for frame in its.frames if frame.get("event") == "node.invoke.request"]
+    assert {answer["id"] for answer in answers} == {"a", "b"}
+    assert all(answer["ok"] for answer in answers)
     assert len(requests) == 1
 
 
@@ -187,17 +187,17 @@ async def test_a_repeat_that_arrives_while_the_answer_is_stored_runs_nothing_aga
     ):
         request = {"type": "req", "method": "node.invoke", "params": ask(device)}
         await wire.send({**request, "id": "a"})
-        asked = (await its.event("node.invoke.request"))["payload"]
+        payload = (await its.event("node.invoke.request"))["payload"]
         tasks.start_soon(rig.store.write, holds_the_writer)
         assert await anyio.to_thread.run_sync(begun.wait, 60)
-        await its.call("node.invoke.result", {"id": asked["id"], "nodeId": device.id, "ok": True})
+        await its.call("node.invoke.result", {"id": payload["id"], "nodeId": device.id, "ok": True})
         await wire.send({**request, "id": "b"})
         await wire.call("health")
         allowed.set()
         answers = [await wire.until(lambda frame: frame["type"] == "res") for _ in range(2)]
         await its.call("node.invoke.result", {"id": "none", "nodeId": device.id, "ok": True})
-        requests = [one for one in its.frames if one.get("event") == "node.invoke.request"]
-    assert [one["ok"] for one in answers] == [True, True]
+        requests = [frame for frame in its.frames if frame.get("event") == "node.invoke.request"]
+    assert [answer["ok"] for answer in answers] == [True, True]
     assert len(requests) == 1
 
 
@@ -205,9 +205,9 @@ async def test_what_a_node_could_not_do_is_told(rig: Rig) -> None:
     device = Device()
     async with node(rig, device) as its, connected(rig.url) as wire:
         await wire.send({"type": "req", "id": "i", "method": "node.invoke", "params": ask(device)})
-        asked = (await its.event("node.invoke.request"))["payload"]
+        payload = (await its.event("node.invoke.request"))["payload"]
         error = {"code": "NO_CAMERA", "message": "no camera here"}
-        done = {"id": asked["id"], "nodeId": device.id, "ok": False, "error": error}
+        done = {"id": payload["id"], "nodeId": device.id, "ok": False, "error": error}
         await its.call("node.invoke.result", done)
         answer = (await wire.response("i"))["error"]
     assert (answer["code"], answer["message"]) == ("UNAVAILABLE", "no camera here")

@@ -39,9 +39,9 @@ async def test_an_agent_answers_a_request(tmp_path: Path) -> None:
         assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
         assert usage["completion_tokens"] == 2
         key = response.headers["x-skerry-session-key"]
-        asked, answered = await api.transcript(key)
-        assert isinstance(asked, UserMessage)
-        assert (asked.text, asked.origin) == ("hello", Origin.OWNER)
+        message, answered = await api.transcript(key)
+        assert isinstance(message, UserMessage)
+        assert (message.text, message.origin) == ("hello", Origin.OWNER)
         assert isinstance(answered, AssistantMessage)
         run_id = response.headers["x-skerry-run-id"]
         assert value["id"] == f"chatcmpl-{run_id}"
@@ -184,8 +184,8 @@ async def test_earlier_messages_are_the_conversation_and_those_of_the_assistant_
     async with serving_api(tmp_path / "h", model) as api:
         response = await api(said("My name is Ada.", "Hello Ada.", "Who am I?"))
         assert response.json()["choices"][0]["message"]["content"] == "echo: Who am I?"
-        seen = [message.text for message in model.requests[-1].messages]
-        assert seen == ["My name is Ada.", "Hello Ada.", "Who am I?"]
+        texts = [message.text for message in model.requests[-1].messages]
+        assert texts == ["My name is Ada.", "Hello Ada.", "Who am I?"]
         entries = await api.transcript(response.headers["x-skerry-session-key"])
         assert [entry.origin for entry in entries] == [
             *(Origin.OWNER, Origin.PLUGIN, Origin.OWNER, None)

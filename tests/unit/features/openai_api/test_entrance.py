@@ -17,10 +17,10 @@ REMOTE = {"x-forwarded-for": "203.0.113.9"}
 
 def error(response: Any) -> dict[str, Any]:
     """Returns the error, whose form is that of OpenAI."""
-    found: dict[str, Any] = response.json()["error"]
-    assert set(found) == {"message", "type", "param", "code"}
-    assert isinstance(found["message"], str)
-    return found
+    payload: dict[str, Any] = response.json()["error"]
+    assert set(payload) == {"message", "type", "param", "code"}
+    assert isinstance(payload["message"], str)
+    return payload
 
 
 async def test_the_api_is_off_by_default(tmp_path: Path) -> None:

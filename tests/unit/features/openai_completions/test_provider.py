@@ -172,8 +172,8 @@ async def test_the_hint_of_a_rate_limit_is_kept(http: HttpClient) -> None:
 
 
 async def test_a_key_in_an_error_is_hidden(http: HttpClient) -> None:
-    said = StatusReply(401, b'{"error":"bad key: sk-secret"}')
-    async with StubModelServer([[said]]) as stub:
+    status_reply = StatusReply(401, b'{"error":"bad key: sk-secret"}')
+    async with StubModelServer([[status_reply]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "sk-secret"))
         with pytest.raises(ModelError, match=r"bad key: \*\*\*$"):
             await provider.complete(request(), ReplyListener())
@@ -339,14 +339,14 @@ async def test_thinking_and_text_of_one_read_are_told_in_their_order(
     def event(**delta: str) -> bytes:
         return b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode()
 
-    told: list[str] = []
+    texts: list[str] = []
     listener = ReplyListener(
-        lambda text: told.append(f"text {text}"), lambda one: told.append(f"hm {one}")
+        lambda text: texts.append(f"text {text}"), lambda one: texts.append(f"hm {one}")
     )
     read = event(reasoning="a") + event(reasoning="b") + event(content="c") + event(content="d")
     async with StubModelServer([[Raw(read)]]) as stub:
         await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), listener)
-    assert told == ["hm ab", "text cd"]
+    assert texts == ["hm ab", "text cd"]
 
 
 async def test_a_call_that_is_written_as_text_is_made_and_not_shown(
@@ -379,5 +379,5 @@ async def test_a_level_of_thinking_that_a_model_refuses_is_lowered_once_and_for_
         asked = replace(request(), model=thinks, thinking=ThinkingLevel.XHIGH)
         for _ in range(2):
             assert (await provider.complete(asked, ReplyListener())).text == "ok"
-        sent = [one.body.get("reasoning_effort") for one in stub.requests]
+        sent = [request.body.get("reasoning_effort") for request in stub.requests]
     assert sent == ["xhigh", "high", "high"]

@@ -163,13 +163,13 @@ def test_images_of_tool_results_follow_all_results_of_the_response() -> None:
     history = History([user("a", 1), calls, result(1, TextBlock("x"), IMAGE), result(2, IMAGE)])
     request = ModelRequest(SEES, "", history)
     sent = body(request)["messages"]
-    assert [one["role"] for one in sent] == ["user", "assistant", "tool", "tool", "user"]
-    assert [one["type"] for one in sent[4]["content"]] == ["text", "image_url", "image_url"]
+    assert [row["role"] for row in sent] == ["user", "assistant", "tool", "tool", "user"]
+    assert [row["type"] for row in sent[4]["content"]] == ["text", "image_url", "image_url"]
     history.append(assistant(TextBlock("seen")))
     assert body(request)["messages"][:5] == sent
     history.append(user("b", 1))
     rest = body(ModelRequest(SEES, "", history, first=5))["messages"]
-    assert [one["content"] for one in rest] == ["b"]
+    assert [row["content"] for row in rest] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_thinking_goes_back_in_the_field_that_it_came_in(
     signature: str | None, sent: dict[str, Any]
 ) -> None:
     own = ModelInfo("p", "m", "M")
-    said = assistant(ThinkingBlock("Hm.", signature), TextBlock("42"))
-    history = History([user("a", 1), said])
+    message = assistant(ThinkingBlock("Hm.", signature), TextBlock("42"))
+    history = History([user("a", 1), message])
     expected = {"role": "assistant", "content": "42"}
     assert body(ModelRequest(own, "", history))["messages"][1] == expected | sent
     assert body(ModelRequest(MODEL, "", history))["messages"][1] == expected

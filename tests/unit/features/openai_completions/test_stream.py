@@ -63,7 +63,7 @@ def test_calls_that_all_have_index_0_are_told_apart_by_id() -> None:
     reply = build(
         call(0, '{"n":1}', id="a", name="t"), call(0, '{"n":2}', id="b", name="t"), delta("stop")
     )
-    assert [one.arguments for one in reply.tool_calls] == [{"n": 1}, {"n": 2}]
+    assert [tool_call.arguments for tool_call in reply.tool_calls] == [{"n": 1}, {"n": 2}]
     assert reply.stop_reason == "toolUse"
 
 
@@ -81,7 +81,7 @@ def test_an_id_that_is_repeated_in_every_piece_names_one_call() -> None:
 
 def test_calls_without_ids_are_told_apart_by_index() -> None:
     reply = build(call(0, "{}", name="t"), call(1, "{}", name="u"), delta("tool_calls"))
-    assert [one.name for one in reply.tool_calls] == ["t", "u"]
+    assert [tool_call.name for tool_call in reply.tool_calls] == ["t", "u"]
 
 
 def test_arguments_that_come_as_an_object_are_taken() -> None:

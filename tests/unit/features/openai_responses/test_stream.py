@@ -42,9 +42,9 @@ def test_items_without_pieces_before_them_count_all_the_same() -> None:
     builder = ResponsesBuilder("P")
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
     item = done(0, type="reasoning", id="r", summary=summary)
-    said = done(1, type="message", content=[{"type": "output_text", "text": "Yes."}])
+    payload = done(1, type="message", content=[{"type": "output_text", "text": "Yes."}])
     assert builder.take(json.dumps(item).encode()) == EventText(thinking="a\n\nb")
-    assert builder.take(json.dumps(said).encode()) == EventText("Yes.")
+    assert builder.take(json.dumps(payload).encode()) == EventText("Yes.")
     builder.take(json.dumps(ended()).encode())
     assert builder.reply().content == (ThinkingBlock("a\n\nb"), TextBlock("Yes."))
 

@@ -46,12 +46,12 @@ def patterns(home: Path) -> list[Any]:
 def test_nothing_is_allowed_without_a_yes(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "openclaw", str(old), "--apply", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    (line,) = [one for one in report["configuration"] if one["key"] == "exec-approvals.main"]
+    (line,) = [row for row in report["configuration"] if row["key"] == "exec-approvals.main"]
     assert (line["value"], line["outcome"]) == (["/usr/bin/git"], "needs your yes")
     assert patterns(old) == []
     left = json.dumps(report["unmapped"])
     assert "exec-approvals.json: gone" in left
-    (mode,) = [one for one in report["configuration"] if one["key"] == "tools.exec.security"]
+    (mode,) = [row for row in report["configuration"] if row["key"] == "tools.exec.security"]
     assert (mode["value"], mode["outcome"]) == ("full", "needs your yes")
 
 

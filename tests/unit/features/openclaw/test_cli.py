@@ -30,12 +30,12 @@ def line(**fields: Any) -> str:
     return json.dumps(fields)
 
 
-def transcript(session_id: str, said: str) -> list[str]:
+def transcript(session_id: str, text: str) -> list[str]:
     at = "2026-02-17T10:00:00.000Z"
     usage = {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2}
     answer = {
         "role": "assistant",
-        "content": [{"type": "text", "text": f"heard {said}"}],
+        "content": [{"type": "text", "text": f"heard {text}"}],
         "api": "openai-completions",
         "provider": "openai",
         "model": "gpt-5",
@@ -43,10 +43,10 @@ def transcript(session_id: str, said: str) -> list[str]:
         "stopReason": "stop",
         "timestamp": 1771322401000,
     }
-    asked = {"role": "user", "content": said, "timestamp": 1771322400000}
+    params = {"role": "user", "content": text, "timestamp": 1771322400000}
     return [
         line(type="session", version=3, id=session_id, timestamp=at, cwd="/"),
-        line(type="message", id="a", parentId=None, timestamp=at, message=asked),
+        line(type="message", id="a", parentId=None, timestamp=at, message=params),
         line(type="message", id="b", parentId="a", timestamp=at, message=answer),
     ]
 
@@ -115,9 +115,9 @@ def brought(old: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[s
 
 def files(folder: Path) -> dict[str, bytes]:
     return {
-        str(one.relative_to(folder)): one.read_bytes()
-        for one in sorted(folder.rglob("*"))
-        if one.is_file() and not one.is_symlink()
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
     }
 
 
@@ -130,14 +130,14 @@ def test_a_dry_run_says_it_all_and_writes_nothing(
     assert files(old) == before
     assert report["sessions"] == {"can be imported": 3}
     assert report["credentials"] == ["main/openai:default"]
-    left = {one["what"]: one["why"] for one in report["unmapped"]}
+    left = {row["what"]: row["why"] for row in report["unmapped"]}
     assert {"gateway.port", "cron"} <= left.keys()
-    by_hand = {one["key"] for one in report["configuration"] if one["outcome"] == "by hand"}
+    by_hand = {row["key"] for row in report["configuration"] if row["outcome"] == "by hand"}
     assert by_hand == {"gateway.auth.token"}
-    asked = {one["key"] for one in report["configuration"] if one["outcome"] == "needs your yes"}
+    asked = {row["key"] for row in report["configuration"] if row["outcome"] == "needs your yes"}
     assert {"agents.defaults.heartbeat.every", "channels.whatsapp.dmPolicy"} <= asked
     assert "both use 18789" in left["gateway.port"]
-    missed = {one["what"]: one["names"] for one in report["missed"]}
+    missed = {row["what"]: row["names"] for row in report["missed"]}
     assert missed == {"Channels": ["whatsapp"]}
     assert "compressed" in left["session packed"]
     assert "link" in left[str(old / "workspace/outside")]
@@ -167,7 +167,7 @@ def test_everything_comes_over_once_and_the_old_home_stays(
     assert files(old) == before
     again = brought(old, capsys, "--apply")
     assert again["sessions"] == {"already there": 3}
-    assert all(one["copied"] == 0 for one in again["workspaces"])
+    assert all(workspace["copied"] == 0 for workspace in again["workspaces"])
     assert main(["sessions", "import", "--dry-run", str(old / "agents/main/sessions")]) == 0
 
 
@@ -193,10 +193,10 @@ def test_what_is_there_already_is_kept_and_said(
     ours = {"agents": {"defaults": {"model": {"primary": "a/b"}}}}
     (state / "skerry.json").write_text(json.dumps(ours), encoding="utf-8")
     report = brought(old, capsys, "--apply")
-    kept = [one["key"] for one in report["configuration"] if one["outcome"] == "yours is kept"]
+    kept = [row["key"] for row in report["configuration"] if row["outcome"] == "yours is kept"]
     assert kept == ["agents.defaults.model.primary"]
     assert (workspace / "MEMORY.md").read_text("utf-8") == "mine"
-    assert any(one["what"].endswith("workspace/MEMORY.md") for one in report["unmapped"])
+    assert any(row["what"].endswith("workspace/MEMORY.md") for row in report["unmapped"])
 
 
 @pytest.mark.usefixtures("state")
@@ -208,11 +208,11 @@ def test_a_damaged_session_of_the_database_leaves_the_others_whole(
     with closing(sqlite3.connect(file)) as made, made:
         made.execute("CREATE INDEX events ON transcript_events (session_id, seq)")
         made.execute("UPDATE transcript_events SET event_json = 'x' WHERE session_id = 'old'")
-        for place in range(40):
-            row = (f"big{place:02}", "agent:work:big", 1771322400000)
+        for number in range(40):
+            row = (f"big{number:02}", "agent:work:big", 1771322400000)
             made.execute("INSERT INTO session_windows VALUES (?, ?, ?)", row)
-            event = json.dumps({"type": "session", "version": 3, "id": f"big{place:02}"})
-            values = (f"big{place:02}", 0, event + " " * 3000, None)
+            event = json.dumps({"type": "session", "version": 3, "id": f"big{number:02}"})
+            values = (f"big{number:02}", 0, event + " " * 3000, None)
             made.execute("INSERT INTO transcript_events VALUES (?, ?, ?, ?)", values)
         made.execute("INSERT INTO session_nodes VALUES ('agent:work:big', 'big00')")
     data = bytearray(file.read_bytes())
@@ -220,12 +220,12 @@ def test_a_damaged_session_of_the_database_leaves_the_others_whole(
     data[page : page + 4096] = b"\xff" * 4096
     file.write_bytes(data)
     report = brought(old, capsys, "--apply")
-    told = {one["what"]: one["why"] for one in report["unmapped"]}
-    assert "import again" in told["session big20"]
-    assert "session old" in told
-    assert not {f"session big{place}" for place in (10, 30)} & told.keys()
-    assert "session new" not in told
-    assert str(file) not in told
+    payload = {row["what"]: row["why"] for row in report["unmapped"]}
+    assert "import again" in payload["session big20"]
+    assert "session old" in payload
+    assert not {f"session big{place}" for place in (10, 30)} & payload.keys()
+    assert "session new" not in payload
+    assert str(file) not in payload
 
 
 def garble(file: Path) -> None:
@@ -260,15 +260,15 @@ def test_a_damaged_database_of_credentials_says_what_is_wrong_and_what_to_do(
 ) -> None:
     folder = old / "agents/work/agent"
     harm(folder / "openclaw-agent.sqlite")
-    told = [
-        one["why"]
-        for one in brought(old, capsys)["unmapped"]
-        if one["what"].startswith(str(folder)) and "credentials" in one["why"]
+    whies = [
+        row["why"]
+        for row in brought(old, capsys)["unmapped"]
+        if row["what"].startswith(str(folder)) and "credentials" in row["why"]
     ]
-    assert len(told) == 1
-    assert why in told[0]
-    assert remedy in told[0]
-    assert "Error" not in told[0]
+    assert len(whies) == 1
+    assert why in whies[0]
+    assert remedy in whies[0]
+    assert "Error" not in whies[0]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["usual", "said so"])
@@ -299,7 +299,7 @@ def test_untouched_templates_give_way_and_the_greeting_goes_and_what_was_changed
     assert (workspace / "USER.md").read_text("utf-8") == "changed by me"
     assert not (workspace / "BOOTSTRAP.md").exists()
     again = brought(old, capsys, "--apply")
-    assert [one["replaced"] for one in again["workspaces"]] == [0, 0]
+    assert [workspace["replaced"] for workspace in again["workspaces"]] == [0, 0]
 
 
 def test_a_home_of_one_workspace_is_taken_and_every_folder_is_taken_or_named(
@@ -313,7 +313,7 @@ def test_a_home_of_one_workspace_is_taken_and_every_folder_is_taken_or_named(
         (home / f"openclaw.json{ending}").touch()
     report = brought(home, capsys, "--apply")
     assert (state / "workspace/MEMORY.md").read_text("utf-8") == "likes tea"
-    left = {one["what"] for one in report["unmapped"]}
+    left = {row["what"] for row in report["unmapped"]}
     assert left == {"workspace-other", "odd", ".hidden", "2 earlier copies of openclaw.json"}
 
 

@@ -16,7 +16,11 @@ _LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "main
 _TREES = st.dictionaries(
     _KEYS,
     st.recursive(
-        _LEAVES, lambda one: st.lists(one, max_size=2) | st.dictionaries(_KEYS, one, max_size=3)
+        _LEAVES,
+        lambda search_strategy: (
+            st.lists(search_strategy, max_size=2)
+            | st.dictionaries(_KEYS, search_strategy, max_size=3)
+        ),
     ),
     max_size=4,
 )

@@ -23,9 +23,9 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 async def text(rig: Rig, *arguments: str) -> str:
-    done = await skerry(rig, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    completed = await skerry(rig, *arguments)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.decode()
 
 
 async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:

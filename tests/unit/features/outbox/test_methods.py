@@ -27,7 +27,7 @@ async def filled(rig: Rig) -> None:
 
 async def listed(wire: Wire, **params: Any) -> list[tuple[int, str]]:
     parts = (await wire.call("outbox.list", params))["parts"]
-    return [(one["serial"], one["state"]) for one in parts]
+    return [(part["serial"], part["state"]) for part in parts]
 
 
 async def test_what_is_not_delivered_is_listed_shown_sent_again_and_dropped(
@@ -64,10 +64,10 @@ async def test_who_may_only_read_decides_nothing(rig: Rig) -> None:
 
 async def ended(rig: Rig, text: str, **changes: Any) -> None:
     def work(unit: Unit) -> None:
-        asked = request(text)
+        payload = request(text)
         session_id, _ = sessions.ensure(unit, MAIN, SESSION, 1)
-        runs.add(unit, asked, session_id, 0, 1)
-        runs.finish(unit, result(asked, **changes))
+        runs.add(unit, payload, session_id, 0, 1)
+        runs.finish(unit, result(payload, **changes))
 
     await rig.store.write(work)
 
@@ -79,7 +79,7 @@ async def test_a_message_whose_run_came_to_nothing_runs_again_once(
     await ended(rig, "hello", stop_reason=reason)
     started = await wire.call("chat.retry", {"sessionKey": "main"})
     assert started == {"runId": "hello:retry", "status": "started"}
-    assert [one.text for one in rig.dispatcher.submitted] == ["hello"]
+    assert [request.text for request in rig.dispatcher.submitted] == ["hello"]
     again = await wire.call("chat.retry", {"sessionKey": "main"})
     assert again["status"] == "in_flight"
 

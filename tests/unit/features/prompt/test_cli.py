@@ -41,6 +41,6 @@ async def test_without_a_gateway_it_says_what_to_do(
     environ: dict[str, str], command: Command
 ) -> None:
     environ["SKERRY_GATEWAY_PORT"] = "1"
-    done = await command("prompt", "show")
-    assert done.returncode == 1
-    assert b"skerry gateway run" in done.stderr
+    completed = await command("prompt", "show")
+    assert completed.returncode == 1
+    assert b"skerry gateway run" in completed.stderr

@@ -32,8 +32,8 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 def with_commands(core: Core, table: CommandTable) -> Core:
     desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
-    for one in queue_commands(desk):
-        table.add(one)
+    for command in queue_commands(desk):
+        table.add(command)
     return core
 
 
@@ -53,10 +53,10 @@ async def test_stop_ends_the_run_and_what_waits_and_is_answered_at_once(tmp_path
         for name in "abc":
             result = await ended(core, name)
             assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "stop")
-        said = [one.text for one in await core.said() if isinstance(one, UserMessage)]
-        assert said == ["a", "b", "c"]
+        texts = [message.text for message in await core.said() if isinstance(message, UserMessage)]
+        assert texts == ["a", "b", "c"]
         assert await core.store.read(runs.unfinished) == []
-        told = [type(one.body) for one in core.events if one.run_id == "/stop"]
+        told = [type(event.body) for event in core.events if event.run_id == "/stop"]
         assert told[:2] == [RunStarted, TextDelta]
 
 
@@ -132,10 +132,10 @@ def test_another_word_is_refused_with_what_would_do(words: str) -> None:
 async def test_a_word_stops_at_once_what_runs_and_what_waits_and_hooks_hear_of_it(
     tmp_path: Path,
 ) -> None:
-    table, told, hooks = CommandTable(), list[str](), Hooks()
+    table, texts, hooks = CommandTable(), list[str](), Hooks()
 
-    async def note(given: CommandGiven) -> None:
-        told.append(given.name)
+    async def note(command_given: CommandGiven) -> None:
+        texts.append(command_given.name)
 
     hooks.command.add(Handler("test", note))
     model = ScriptedModel([["half", gate := ReplyGate()]])
@@ -148,4 +148,4 @@ async def test_a_word_stops_at_once_what_runs_and_what_waits_and_hooks_hear_of_i
         answered = await ended(core, "Stop!")
         assert answered.payloads == ("⚙️ Agent was aborted. 1 waiting cleared.",)
         assert (await ended(core, "b")).stop_reason is StopReason.ABORTED
-    assert told == ["stop"]
+    assert texts == ["stop"]

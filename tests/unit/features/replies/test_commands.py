@@ -37,14 +37,14 @@ async def test_a_command_changes_its_conversation_and_says_how_it_is(
     async with open_core(tmp_path, ScriptedModel(()), commands=table) as core:
         for one in reply_commands(core.store):
             table.add(one)
-        (said,) = (await core.ask(f"/{command}")).payloads
-        assert said.startswith(f"/{command} is as configured. Options: off, ")
+        (text,) = (await core.ask(f"/{command}")).payloads
+        assert text.startswith(f"/{command} is as configured. Options: off, ")
         await core.ask(f"/{command} {value.upper()}")
         assert await level(core, field) == value
-        (said,) = (await core.ask(f"/{command} ")).payloads
-        assert said.startswith(f"/{command} is {value}.")
-        (said,) = (await core.ask(f"/{command} much")).payloads
-        assert said.startswith(f"⚠️ /{command} takes off, ")
+        (text,) = (await core.ask(f"/{command} ")).payloads
+        assert text.startswith(f"/{command} is {value}.")
+        (text,) = (await core.ask(f"/{command} much")).payloads
+        assert text.startswith(f"⚠️ /{command} takes off, ")
         assert await level(core, field) == value
 
 
@@ -53,8 +53,8 @@ async def test_who_switches_replies_on_hears_of_it_and_who_may_not_does_not(
 ) -> None:
     table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
-        for one in reply_commands(core.store):
-            table.add(one)
+        for command in reply_commands(core.store):
+            table.add(command)
         for number, (text, origin) in enumerate(
             [
                 ("/send off", Origin.OWNER),
@@ -63,10 +63,10 @@ async def test_who_switches_replies_on_hears_of_it_and_who_may_not_does_not(
                 ("/send on", Origin.OWNER),
             ]
         ):
-            asked = replace(from_alice(text), run_id=RunId(f"r{number}"), origin=origin)
-            await core.dispatch.submit(asked)
+            request = replace(from_alice(text), run_id=RunId(f"r{number}"), origin=origin)
+            await core.dispatch.submit(request)
             with anyio.fail_after(60):
-                assert await core.dispatch.wait(asked.run_id, None)
+                assert await core.dispatch.wait(request.run_id, None)
         assert await parts(core) == [
             "/send is off from the next message on.",
             "/send is on from the next message on.",

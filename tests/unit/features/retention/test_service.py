@@ -29,7 +29,7 @@ async def test_a_guest_is_told_that_an_unused_conversation_was_put_away_and_resu
         await receive(core, "my boat is blue", "a1")
         first = await current(core, ALICE)
         await put_away(opened, core, tmp_path)
-        assert [one.session_id for one in await earlier(core, ALICE)] == [first.session_id]
+        assert [session.session_id for session in await earlier(core, ALICE)] == [first.session_id]
 
         await receive(core, "hello again", "a2")
         assert (await current(core, ALICE)).session_id != first.session_id

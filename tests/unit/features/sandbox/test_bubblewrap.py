@@ -115,15 +115,15 @@ def test_without_user_namespaces_bubblewrap_is_not_usable(tmp_path: Path) -> Non
     """Runs the self-test where no further namespace can be made."""
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces || exit 99; exec "$@"'
     command = [sys.executable, "-m", "skerry", "sandbox", "test", "--json"]
-    done = subprocess.run(
+    completed = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", *command],
         env={**os.environ, "SKERRY_STATE_DIR": str(tmp_path)},
         capture_output=True,
         check=False,
         timeout=120,
     )
-    result = json.loads(done.stdout)
-    assert done.returncode == 1
+    result = json.loads(completed.stdout)
+    assert completed.returncode == 1
     assert result["usable"] is False
     assert "user namespaces" in result["remedy"]
 

@@ -169,7 +169,7 @@ def _unseen(names: list[str]) -> list[str]:
 
 async def test_a_terminal_takes_no_input_from_the_command(folder: Path) -> None:
     with Outside(folder) as placed:
-        wanted = [name for name in listed() if name.startswith("terminal-")]
-        results = await placed.inside(Extended(bubblewrap()), wanted, pty=True)
+        expected = [name for name in listed() if name.startswith("terminal-")]
+        results = await placed.inside(Extended(bubblewrap()), expected, pty=True)
     assert len(results) == 5
     assert not any(out for out, _ in results.values())

@@ -57,10 +57,10 @@ def workspace(tmp_path: Path) -> Path:
 
 def config_of(state: Path, port: int, **sandbox: object) -> Config:
     """Returns a configuration whose owner opened one port of this machine."""
-    given = {"backend": "bubblewrap", "docker": {"network": "proxy"}} | sandbox
+    fields = {"backend": "bubblewrap", "docker": {"network": "proxy"}} | sandbox
     policy = {"allowedHostnames": [f"127.0.0.1:{port}"]}
     tree = {
-        "agents": {"defaults": {"sandbox": given}},
+        "agents": {"defaults": {"sandbox": fields}},
         "tools": {"web": {"fetch": {"ssrfPolicy": policy}}},
     }
     return check(tree, state_dir=state, path=state / "skerry.json")[0]

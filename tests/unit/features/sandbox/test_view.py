@@ -59,8 +59,8 @@ def test_sockets_and_pipes_of_others_are_covered(
 ) -> None:
     os.mkfifo(workspace / "pipe")
     (workspace / "link").symlink_to(listening)
-    found = seen(workspace, guard, writes=writes).covered
-    assert set(found) == {"/workspace/pipe", "/workspace/a/b/server"}
+    covered = seen(workspace, guard, writes=writes).covered
+    assert set(covered) == {"/workspace/pipe", "/workspace/a/b/server"}
 
 
 def test_a_workspace_with_too_many_of_them_is_refused(workspace: Path, guard: Protected) -> None:

@@ -55,8 +55,8 @@ def systemd(tmp_path: Path, environ: dict[str, str]) -> Systemd:
 async def test_install_writes_the_unit_and_starts_it(
     systemd: Systemd, command: Command, environ: dict[str, str]
 ) -> None:
-    done = await command("service", "install")
-    assert done.returncode == 0, done.stderr
+    completed = await command("service", "install")
+    assert completed.returncode == 0, completed.stderr
     text = systemd.path.read_text()
     assert f'"SKERRY_STATE_DIR={environ["SKERRY_STATE_DIR"]}"' in text
     assert '"-m" "skerry" "gateway" "run"' in text
@@ -65,12 +65,12 @@ async def test_install_writes_the_unit_and_starts_it(
         "--user enable skerry.service",
         "--user restart skerry.service",
     ]
-    assert b"enable-linger somebody" in done.stderr
+    assert b"enable-linger somebody" in completed.stderr
 
 
 async def test_install_without_a_start_only_enables(systemd: Systemd, command: Command) -> None:
-    done = await command("service", "install", "--no-start")
-    assert done.returncode == 0
+    completed = await command("service", "install", "--no-start")
+    assert completed.returncode == 0
     assert systemd.asked[-1] == "--user enable skerry.service"
 
 
@@ -79,9 +79,9 @@ async def test_keys_that_only_the_shell_has_are_named_but_not_shown(
 ) -> None:
     assert systemd.asked == []
     environ["OPENAI_API_KEY"] = "sk-canary-of-the-shell"
-    done = await command("service", "install")
-    assert b"OPENAI_API_KEY" in done.stderr
-    assert b"sk-canary" not in done.stdout + done.stderr + systemd.path.read_bytes()
+    completed = await command("service", "install")
+    assert b"OPENAI_API_KEY" in completed.stderr
+    assert b"sk-canary" not in completed.stdout + completed.stderr + systemd.path.read_bytes()
 
 
 async def test_a_variable_that_the_configuration_refers_to_may_be_the_service_s_alone(
@@ -91,33 +91,33 @@ async def test_a_variable_that_the_configuration_refers_to_may_be_the_service_s_
     home.mkdir(mode=0o700, exist_ok=True)
     own = '{"own": {"baseUrl": "http://h/v1", "apiKey": "${OWN_KEY}"}}'
     (home / "skerry.json").write_text(f'{{"models": {{"providers": {own}}}}}')
-    done = await command("service", "install")
-    assert (done.returncode, b"OWN_KEY" in done.stderr) == (0, False)
+    completed = await command("service", "install")
+    assert (completed.returncode, b"OWN_KEY" in completed.stderr) == (0, False)
     environ["OWN_KEY"] = "canary-of-the-shell"
-    done = await command("service", "install")
-    assert (done.returncode, b"OWN_KEY" in done.stderr) == (0, True)
-    assert b"canary" not in done.stdout + done.stderr + systemd.path.read_bytes()
+    completed = await command("service", "install")
+    assert (completed.returncode, b"OWN_KEY" in completed.stderr) == (0, True)
+    assert b"canary" not in completed.stdout + completed.stderr + systemd.path.read_bytes()
 
 
 async def test_a_refusal_of_systemd_is_told_with_a_way_on(
     systemd: Systemd, command: Command
 ) -> None:
     systemd.answer(refuses="daemon-reload")
-    done = await command("service", "install")
-    assert done.returncode == 1
-    assert b"Failed to connect to bus" in done.stderr
-    assert b"skerry service show" in done.stderr
+    completed = await command("service", "install")
+    assert completed.returncode == 1
+    assert b"Failed to connect to bus" in completed.stderr
+    assert b"skerry service show" in completed.stderr
     assert not systemd.path.exists()
-    assert b"Wrote" not in done.stdout
+    assert b"Wrote" not in completed.stdout
 
 
 async def test_without_a_bus_of_the_user_nothing_is_written(
     systemd: Systemd, command: Command
 ) -> None:
     systemd.answer(refuses="--user")
-    done = await command("service", "install")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"Failed to connect to bus" in done.stderr
+    completed = await command("service", "install")
+    assert (completed.returncode, completed.stdout) == (1, b"")
+    assert b"Failed to connect to bus" in completed.stderr
     assert not systemd.path.parent.exists()
 
 
@@ -135,9 +135,9 @@ async def test_a_system_without_systemd_is_told_before_anything_is_written(
     systemd: Systemd, command: Command, environ: dict[str, str]
 ) -> None:
     environ["PATH"] = str(systemd.home / "nothing")
-    done = await command("service", "install")
-    assert done.returncode == 1
-    assert b"no systemd" in done.stderr
+    completed = await command("service", "install")
+    assert completed.returncode == 1
+    assert b"no systemd" in completed.stderr
     assert not systemd.path.exists()
 
 
@@ -157,16 +157,16 @@ async def test_uninstall_removes_the_unit_and_is_content_with_none(
     systemd: Systemd, command: Command
 ) -> None:
     await command("service", "install")
-    done = await command("service", "uninstall")
-    assert done.returncode == 0
+    completed = await command("service", "uninstall")
+    assert completed.returncode == 0
     assert not systemd.path.exists()
     assert "--user disable --now skerry.service" in systemd.asked
     assert (await command("service", "uninstall")).returncode == 0
 
 
 async def test_show_prints_the_unit_and_writes_nothing(systemd: Systemd, command: Command) -> None:
-    done = await command("service", "show")
-    assert done.stdout.startswith(b"# Written by")
+    completed = await command("service", "show")
+    assert completed.stdout.startswith(b"# Written by")
     assert not systemd.path.exists()
     assert systemd.asked == []
 
@@ -199,7 +199,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     program = shutil.which("true")
     assert program is not None
     file.write_text(unit([program], tmp_path / "a b", tmp_path / "100%.json", 30))
-    done = subprocess.run(
+    completed = subprocess.run(
         ["systemd-analyze", "verify", "--user", str(file)],
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
@@ -207,4 +207,4 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")

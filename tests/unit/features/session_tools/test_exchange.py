@@ -132,9 +132,11 @@ async def test_without_turns_there_is_the_announcement_alone(tmp_path: Path) -> 
 async def test_no_exchange_begins_within_an_exchange(tmp_path: Path) -> None:
     request = RunRequest(RunId("x"), OTHER, "", origin=Origin.OWNER, rights=Rights.NONE)
     turn = AgentExchange("x", str(OWN), str(OTHER), request, 1, Stage.TURN, RunId("x-turn-1"))
-    asked = AgentExchange("y", str(OTHER), str(OWN), request, 0, Stage.REQUESTED, RunId("y"))
+    agent_exchange = AgentExchange(
+        "y", str(OTHER), str(OWN), request, 0, Stage.REQUESTED, RunId("y")
+    )
     async with gateway(tmp_path / "home", 1, step) as application:
-        for exchange in (turn, asked):
+        for exchange in (turn, agent_exchange):
             await noted(application, exchange)
         for run_id in ("x-turn-1", "y"):
             with pytest.raises(ToolError, match="it receives your reply anyway"):

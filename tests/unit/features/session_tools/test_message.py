@@ -28,20 +28,20 @@ async def arrived(platform: FakePlatform) -> list[tuple[str, str]]:
     with anyio.fail_after(60):
         while not platform.received():  # noqa: ASYNC110 - the platform is files
             await anyio.sleep(0.01)
-    return [(one.peer, one.text) for one in platform.received()]
+    return [(message.peer, message.text) for message in platform.received()]
 
 
 async def send(application: Application, **arguments: object) -> dict[str, Any]:
     return await call(application, "message", OWNER, **arguments)
 
 
-@pytest.mark.parametrize("given", [{}, {"channel": "memory"}, {"to": "memory:alice"}])
-async def test_the_owner_gets_it_once(tmp_path: Path, given: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", [{}, {"channel": "memory"}, {"to": "memory:alice"}])
+async def test_the_owner_gets_it_once(tmp_path: Path, fields: dict[str, object]) -> None:
     platform = FakePlatform(tmp_path / "platform")
     platform.folder.mkdir()
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
-        told = await send(application, action="send", message="The build is done.", **given)
-        assert told == {
+        payload = await send(application, action="send", message="The build is done.", **fields)
+        assert payload == {
             "ok": True,
             "channel": "memory",
             "target": "alice",
@@ -52,14 +52,14 @@ async def test_the_owner_gets_it_once(tmp_path: Path, given: dict[str, object]) 
 
 
 @pytest.mark.parametrize(
-    "given", [{"target": "bob"}, {"channel": "elsewhere"}, {"channel": "memory", "target": "1"}]
+    "fields", [{"target": "bob"}, {"channel": "elsewhere"}, {"channel": "memory", "target": "1"}]
 )
-async def test_nobody_else_gets_anything(tmp_path: Path, given: dict[str, object]) -> None:
+async def test_nobody_else_gets_anything(tmp_path: Path, fields: dict[str, object]) -> None:
     platform = FakePlatform(tmp_path / "platform")
     platform.folder.mkdir()
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
         with pytest.raises(ToolError, match="Nothing was sent"):
-            await send(application, message="hi", **given)
+            await send(application, message="hi", **fields)
         assert (await send(application, message="hi", dryRun=True))["dryRun"] is True
         guest = Caller(SessionKey.main(), PeerKind.GROUP, Origin.STRANGER)
         with pytest.raises(ToolError, match="Only the owner"):

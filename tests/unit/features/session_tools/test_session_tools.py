@@ -71,9 +71,9 @@ async def call(
         tool = application.dispatch.runtime.tools[name]
         result = await tool.run(arguments, ToolContext(workspace, caller=caller))
     assert not result.is_error
-    told: dict[str, Any] = json.loads(result.text)
-    assert result.details == told
-    return told
+    payload: dict[str, Any] = json.loads(result.text)
+    assert result.details == payload
+    return payload
 
 
 async def test_they_are_offered_only_where_the_configuration_names_them(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_they_are_offered_only_where_the_configuration_names_them(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("visibility", "seen"),
+    ("visibility", "session_keys"),
     [
         ("self", {OWN}),
         ("tree", {OWN}),
@@ -101,13 +101,13 @@ async def test_they_are_offered_only_where_the_configuration_names_them(tmp_path
 )
 @pytest.mark.abuse(55)
 async def test_a_conversation_sees_what_the_visibility_allows(
-    tmp_path: Path, visibility: str, seen: set[SessionKey]
+    tmp_path: Path, visibility: str, session_keys: set[SessionKey]
 ) -> None:
     async with gateway(tmp_path / "home", config(visibility)) as application:
         listed = await call(application, "sessions_list", messageLimit=1)
-        assert {row["key"] for row in listed["sessions"]} == {str(key) for key in seen}
+        assert {row["key"] for row in listed["sessions"]} == {str(key) for key in session_keys}
         for key in (OWN, OTHER, FOREIGN):
-            if key in seen:
+            if key in session_keys:
                 history = await call(application, "sessions_history", sessionKey=str(key))
                 assert f"hello from {key}" in history["messages"][0]["text"]
                 assert (await call(application, "session_status", sessionKey=str(key)))[
@@ -142,8 +142,8 @@ async def test_a_guest_learns_no_key_by_a_label_and_only_the_owner_sets_a_model(
         for label in ("taxes", "unknown"):
             with pytest.raises(ToolError, match=f"no session has the label {label}"):
                 await call(application, "sessions_send", guest, label=label, message="hi")
-        told = await call(application, "sessions_send", label="taxes", message="hi")
-        assert told["sessionKey"] == str(OTHER)
+        payload = await call(application, "sessions_send", label="taxes", message="hi")
+        assert payload["sessionKey"] == str(OTHER)
         with pytest.raises(ToolError, match="Only your owner changes the model"):
             await call(application, "session_status", guest, model="default")
         assert (await call(application, "session_status", model="default"))["sessionKey"] == str(
@@ -157,8 +157,8 @@ async def test_a_guest_learns_no_key_by_a_label_and_only_the_owner_sets_a_model(
 
 
 async def test_other_agents_are_seen_where_both_take_part(tmp_path: Path) -> None:
-    given = config("all", agentToAgent={"enabled": True, "allow": ["main", "second"]})
-    async with gateway(tmp_path / "home", given) as application:
+    configuration = config("all", agentToAgent={"enabled": True, "allow": ["main", "second"]})
+    async with gateway(tmp_path / "home", configuration) as application:
         listed = await call(application, "sessions_list", kinds=["main"])
         assert {row["key"] for row in listed["sessions"]} == {str(OWN), str(FOREIGN)}
         agents = await call(application, "agents_list")
@@ -171,11 +171,11 @@ async def test_other_agents_are_seen_where_both_take_part(tmp_path: Path) -> Non
 @pytest.mark.abuse(56)
 async def test_a_message_to_another_conversation_is_not_its_owners_word(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", config("agent")) as application:
-        told = await call(
+        payload = await call(
             application, "sessions_send", session_key=str(OTHER), message="/model other"
         )
-        assert (told["status"], told["sessionKey"]) == ("ok", str(OTHER))
-        assert told["reply"]
+        assert (payload["status"], payload["sessionKey"]) == ("ok", str(OTHER))
+        assert payload["reply"]
         history = await call(application, "sessions_history", sessionKey=str(OTHER))
         text = f"[Message of session {OWN}]\n/model other"
         assert text in [row["text"] for row in history["messages"] if row["role"] == "user"]

@@ -39,11 +39,11 @@ async def talk(rig: Rig, key: SessionKey, *texts: str, now: int = 7) -> str:
 
     def work(unit: Unit) -> str:
         session_id, tail = sessions.ensure(unit, key, SessionId(f"id-{key.scope[-1]}"), now)
-        said: list[Message] = [
+        messages: list[Message] = [
             answer(text) if number % 2 else message.user(text, now)
             for number, text in enumerate(texts)
         ]
-        sessions.append(unit, session_id, tail, "r1", said, now)
+        sessions.append(unit, session_id, tail, "r1", messages, now)
         return session_id
 
     return await rig.store.write(work)
@@ -51,12 +51,12 @@ async def talk(rig: Rig, key: SessionKey, *texts: str, now: int = 7) -> str:
 
 async def keys(wire: Wire, **params: Any) -> list[str]:
     found = (await wire.call("sessions.list", params))["sessions"]
-    return [one["key"].removeprefix("agent:main:") for one in found]
+    return [row["key"].removeprefix("agent:main:") for row in found]
 
 
 async def texts(wire: Wire, key: str = "chat", **params: Any) -> list[str]:
     payload = await wire.call("chat.history", {"sessionKey": key} | params)
-    return [one["content"][0]["text"] for one in payload["messages"]]
+    return [message["content"][0]["text"] for message in payload["messages"]]
 
 
 async def refusal(wire: Wire, method: str, **params: Any) -> str:
@@ -167,9 +167,9 @@ async def test_a_preview_has_the_last_messages_cut(rig: Rig, either: Wire) -> No
 async def test_a_session_is_found_by_key_id_or_label(rig: Rig, either: Wire) -> None:
     session_id = await talk(rig, CHAT, "hi")
     await either.call("sessions.patch", {"key": "chat", "label": "mine"})
-    found = {"ok": True, "key": str(CHAT), "agentId": "main"}
+    payload = {"ok": True, "key": str(CHAT), "agentId": "main"}
     for name in ({"key": "chat"}, {"sessionId": session_id}, {"label": "mine"}):
-        assert await either.call("sessions.resolve", name) == found
+        assert await either.call("sessions.resolve", name) == payload
     missing = {"label": "no", "allowMissing": True}
     assert await either.call("sessions.resolve", missing) == {"ok": False}
     assert await refusal(either, "sessions.resolve", key="no") == "No session found: no"
@@ -283,8 +283,8 @@ async def test_of_two_who_restore_one_session_one_did(rig: Rig, wire: Wire) -> N
     await wire.call("sessions.delete", {"key": "chat"})
     answers: list[bool] = []
 
-    async def restore(one: Wire) -> None:
-        answers.append((await one.call("sessions.restore", {"sessionId": old_id}))["restored"])
+    async def restore(wire: Wire) -> None:
+        answers.append((await wire.call("sessions.restore", {"sessionId": old_id}))["restored"])
 
     async with connected(rig.url) as other, anyio.create_task_group() as tasks:
         for one in (wire, other):
@@ -312,11 +312,11 @@ async def test_nothing_is_compacted_and_that_is_said(rig: Rig, wire: Wire, old: 
 
 async def test_compact_says_what_it_saved(rig: Rig, wire: Wire, old: Wire) -> None:
     await talk(rig, CHAT, "hi", "hello")
-    asked = {"key": "chat", "instructions": "keep names"}
+    params = {"key": "chat", "instructions": "keep names"}
     done = {"ok": True, "key": str(CHAT), "compacted": True, "kept": 3}
-    assert await old.call("sessions.compact", asked) == done
+    assert await old.call("sessions.compact", params) == done
     saved = {"result": {"tokensBefore": 900, "tokensAfter": 200}}
-    assert await wire.call("sessions.compact", asked) == done | saved
+    assert await wire.call("sessions.compact", params) == done | saved
     assert rig.dispatcher.compacted[-1] == (CHAT, "keep names")
 
 
@@ -333,8 +333,8 @@ async def test_a_reset_stops_what_runs(wire: Wire) -> None:
     send = {"sessionKey": "chat", "message": "x", "idempotencyKey": "k1"}
     await wire.call("chat.send", send)
     await wire.call("sessions.reset", {"key": "chat"})
-    told = [one["payload"] for one in wire.frames if one.get("event") == "chat"]
-    assert [(one["runId"], one["state"]) for one in told] == [("k1", "aborted")]
+    payloads = [frame["payload"] for frame in wire.frames if frame.get("event") == "chat"]
+    assert [(row["runId"], row["state"]) for row in payloads] == [("k1", "aborted")]
 
 
 async def test_plugins_see_each_session_that_ends_and_the_one_that_follows(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ async def test_plugins_see_each_session_that_ends_and_the_one_that_follows(tmp_p
     second = new["entry"]["sessionId"]
     before, *rest = told
     assert isinstance(before, BeforeReset)
-    assert [one.text for one in before.messages] == ["hi", "hello"]
+    assert [message.text for message in before.messages] == ["hi", "hello"]
     assert (before.session_id, before.reason) == (first, "new")
     assert [
         (one.session_id, one.reason, one.message_count)

@@ -19,9 +19,9 @@ async def skerry(home: Path, *arguments: str) -> CompletedProcess[bytes]:
 
 
 async def printed(home: Path, *arguments: str) -> str:
-    done = await skerry(home, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    completed = await skerry(home, *arguments)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.decode()
 
 
 async def said(gateway: GatewayProcess, text: str, key: str = "main") -> None:
@@ -55,7 +55,7 @@ async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
         shown = await printed(tmp_path, "show", "main")
         assert shown.splitlines()[1] == "  first"
         messages = json.loads(await printed(tmp_path, "show", "main", "--json"))["messages"]
-        assert [one["role"] for one in messages] == ["user", "assistant"] * 2
+        assert [message["role"] for message in messages] == ["user", "assistant"] * 2
         target = tmp_path / "chat.md"
         await printed(tmp_path, "export", "main", "--format", "markdown", "--output", str(target))
         assert "über `` ``` alles" in target.read_text()
@@ -98,7 +98,7 @@ async def test_a_long_conversation_is_exported_whole(
             await said(gateway, f"m{number}")
         async with GatewayClient(gateway.address) as client:
             whole = await transcripts.read(client, "main", None)
-        assert [one["__openclaw"]["seq"] for one in whole.messages] == list(range(1, 11))
+        assert [message["__openclaw"]["seq"] for message in whole.messages] == list(range(1, 11))
 
 
 async def test_delete_and_reset_are_undone(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
         only = json.loads(
             await printed(tmp_path, "search", "blue", "--session", "main", "--json", "--limit", "1")
         )
-        assert [one["text"] for one in only["hits"]] == ["the blue boat"]
+        assert [hit["text"] for hit in only["hits"]] == ["the blue boat"]
         assert "No message has these words" in await printed(tmp_path, "search", "zebra")
         assert "No session is beyond the limits" in await printed(tmp_path, "prune", "--dry-run")
         path = tmp_path / "skerry.json"
@@ -185,9 +185,9 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
         planned = await printed(tmp_path, "prune", "--dry-run")
         assert "agent:main:trip" in planned
         assert "agent:main:trip" in await printed(tmp_path, "list")
-        done = json.loads(await printed(tmp_path, "prune", "--json"))
-        assert [one["key"] for one in done["archived"]] == ["agent:main:trip"]
-        assert done["removed"] == []
+        report = json.loads(await printed(tmp_path, "prune", "--json"))
+        assert [row["key"] for row in report["archived"]] == ["agent:main:trip"]
+        assert report["removed"] == []
         assert "agent:main:trip" not in await printed(tmp_path, "list")
         assert "agent:main:trip" in await printed(tmp_path, "list", "--archived")
         await printed(tmp_path, "restore", "trip")
@@ -199,7 +199,7 @@ async def test_a_search_gives_as_many_hits_as_it_is_asked_for(tmp_path: Path) ->
         await said(gateway, "the blue boat")
         await said(gateway, "blue skies", "trip")
         both = json.loads(await printed(tmp_path, "search", "blue", "--json"))["hits"]
-        assert {"the blue boat", "blue skies"} <= {one["text"] for one in both}
+        assert {"the blue boat", "blue skies"} <= {row["text"] for row in both}
         first = json.loads(await printed(tmp_path, "search", "blue", "--json", "--limit", "1"))
         assert first["hits"] == both[:1]
         refused = await skerry(tmp_path, "search", "blue", "--limit", "51")
@@ -207,17 +207,17 @@ async def test_a_search_gives_as_many_hits_as_it_is_asked_for(tmp_path: Path) ->
 
 
 async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    async with running_gateway(home=here) as gateway:
+    path, there = tmp_path / "here", tmp_path / "there"
+    async with running_gateway(home=path) as gateway:
         await said(gateway, "über alles", "trip")
         exported = tmp_path / "trip.jsonl"
-        await printed(here, "export", "trip", "--output", str(exported))
-        refused = await skerry(here, "import", str(exported))
+        await printed(path, "export", "trip", "--output", str(exported))
+        refused = await skerry(path, "import", str(exported))
         assert refused.returncode == 1
         assert b"already owns" in refused.stderr
         assert b"Then start it again" in refused.stderr
         assert b"Traceback" not in refused.stderr
-        missing = await skerry(here, "import", str(tmp_path / "no.jsonl"))
+        missing = await skerry(path, "import", str(tmp_path / "no.jsonl"))
         assert missing.returncode == 1
         assert b"No such file" in missing.stderr
         assert b"owns" not in missing.stderr
@@ -229,19 +229,19 @@ async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Pat
     assert mixed.returncode == 1
     assert b"not the header of a session" in mixed.stdout
     again = json.loads(await printed(there, "import", str(exported), "--json"))
-    assert [one["outcome"] for one in again] == ["already there"]
-    folder = here / "agents" / "main" / "sessions"
+    assert [row["outcome"] for row in again] == ["already there"]
+    folder = path / "agents" / "main" / "sessions"
     assert "already there" in await printed(there, "import", str(folder))
     async with running_gateway(home=there):
         assert "echo: über alles" in await printed(there, "show", "trip")
 
 
 async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
+    path, there = tmp_path / "here", tmp_path / "there"
     exported, other = tmp_path / "trip.md", tmp_path / "other.md"
-    async with running_gateway(home=here) as gateway:
+    async with running_gateway(home=path) as gateway:
         await said(gateway, "# über\n\n## You, 2026-05-04 10:00", "trip")
-        await printed(here, "export", "trip", "--format", "markdown", "--output", str(exported))
+        await printed(path, "export", "trip", "--format", "markdown", "--output", str(exported))
     exported.write_text(
         exported.read_text() + "\n## Result of read, 2026-05-04 10:00\n\n```\nx\n```\n"
     )
@@ -255,6 +255,6 @@ async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_p
     async with running_gateway(home=there) as gateway:
         await said(gateway, "and then", "trip")
         messages = json.loads(await printed(there, "show", "trip", "--json"))["messages"]
-        texts = ["".join(block["text"] for block in one["content"]) for one in messages]
+        texts = ["".join(block["text"] for block in message["content"]) for message in messages]
         words = "# über\n\n## You, 2026-05-04 10:00"
         assert texts == [words, f"echo: {words}", "and then", "echo: and then"]

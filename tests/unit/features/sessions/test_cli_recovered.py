@@ -46,15 +46,15 @@ def left(home: Path) -> tuple[Storage, list[Message]]:
     async def look() -> tuple[Storage, list[Message]]:
         async with open_store(home / DATABASE) as store:
             await store.check(whole=False)
-            found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
-            return store.condition.storage, [one.message for one in found]
+            entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+            return store.condition.storage, [entry.message for entry in entries]
 
     return anyio.run(look)
 
 
 def noted(home: Path) -> list[tuple[str, int]]:
     lines = (home / "recovered" / "accepted.jsonl").read_text("utf-8").splitlines()
-    return [(one["session_id"], one["seq"]) for one in map(json.loads, lines)]
+    return [(row["session_id"], row["seq"]) for row in map(json.loads, lines)]
 
 
 def test_one_is_given_up_and_then_the_rest_and_each_is_noted(
@@ -62,14 +62,14 @@ def test_one_is_given_up_and_then_the_rest_and_each_is_noted(
 ) -> None:
     assert left(home)[0] is Storage.CORRUPT
     assert accept("s1:3") == 0
-    done = json.loads(capsys.readouterr().out)["accepted"]
-    assert [(one["entry"], one["failed"]) for one in done] == [("s1:3", False)]
+    accepted = json.loads(capsys.readouterr().out)["accepted"]
+    assert [(row["entry"], row["failed"]) for row in accepted] == [("s1:3", False)]
     storage, _ = left(home)
     assert (storage, noted(home)) == (Storage.CORRUPT, [("s1", 3)])
     assert accept("--all") == 0
     storage, messages = left(home)
     assert (storage, noted(home)) == (Storage.OK, [("s1", 3), ("s1", 2)])
-    assert [is_note(one) for one in messages] == ["", "notice", "notice"]
+    assert [is_note(message) for message in messages] == ["", "notice", "notice"]
     assert isinstance(messages[1], AssistantMessage)
     assert "was unreadable" in messages[1].text
     (file,) = home.glob("agents/*/sessions/s1.jsonl")
@@ -85,10 +85,10 @@ def test_what_a_file_has_is_not_given_up(home: Path, capsys: pytest.CaptureFixtu
         {"type": "message", "id": own, "parentId": parent, "timestamp": TIME, "message": whole}
         for parent, own in pairwise(ids)
     ]
-    kept.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
+    kept.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     assert accept("--all") == 1
-    done = json.loads(capsys.readouterr().out)["accepted"]
-    assert [(one["entry"], one["failed"]) for one in done] == [("s1:2", True), ("s1:3", False)]
+    accepted = json.loads(capsys.readouterr().out)["accepted"]
+    assert [(row["entry"], row["failed"]) for row in accepted] == [("s1:2", True), ("s1:3", False)]
     assert noted(home) == [("s1", 3)]
 
 

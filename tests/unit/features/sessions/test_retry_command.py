@@ -76,13 +76,15 @@ async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_
     large = "x" * 70_000
     await interrupted(tmp_path, large)
     table = CommandTable()
-    place = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.GROUP, "family"), "m")
+    reply_to = ReplyTo(
+        ChannelId("memory"), AccountId("default"), Peer(PeerKind.GROUP, "family"), "m"
+    )
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model, commands=table) as core:
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
         add_retry(core, table)
         for name, origin in (("s", Origin.STRANGER), ("o", Origin.OWNER)):
-            asking = replace(request("/retry", name), reply_to=place, origin=origin)
+            asking = replace(request("/retry", name), reply_to=reply_to, origin=origin)
             await core.dispatch.submit(asking)
             with anyio.fail_after(60):
                 result = await core.dispatch.wait(RunId(name), None)
@@ -90,7 +92,10 @@ async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_
             assert (result.payloads == (NOTHING_TO_RETRY,)) is (origin is Origin.STRANGER)
         with anyio.fail_after(60):
             await core.dispatch.wait(RunId(f"{large}:retry"), None)
-        sent = [one.waiting.part.text for one in await core.store.read(outbox.undelivered)]
-        said = [one for one in await core.said() if isinstance(one, UserMessage)]
+        sent = [row.waiting.part.text for row in await core.store.read(outbox.undelivered)]
+        messages = [message for message in await core.said() if isinstance(message, UserMessage)]
     assert f"echo: {large}" in sent
-    assert [one.origin for one in said if one.text == large] == [Origin.OWNER, Origin.OWNER]
+    assert [message.origin for message in messages if message.text == large] == [
+        Origin.OWNER,
+        Origin.OWNER,
+    ]

@@ -56,8 +56,8 @@ async def test_a_search_prints_slugs_versions_and_summaries(run: Run) -> None:
     code, out, _ = await run("search", "tea")
     assert code == 0
     assert out.splitlines()[1].split() == ["tea", "1.0.0"]
-    found = json.loads((await run("search", "tea", "--limit", "1", "--json"))[1])
-    assert [row["slug"] for row in found["results"]] == ["tea"]
+    report = json.loads((await run("search", "tea", "--limit", "1", "--json"))[1])
+    assert [row["slug"] for row in report["results"]] == ["tea"]
 
 
 @pytest.mark.requirement("skills-registry-install")

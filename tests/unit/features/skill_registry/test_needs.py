@@ -117,8 +117,8 @@ def test_an_archive_is_unpacked_below_its_first_folders(tmp_path: Path) -> None:
     data = zipped({"tool-1/bin/tool": b"#!", "tool-1/README": b"x", "top": b"y"})
     sha256 = hashlib.sha256(data).hexdigest()
     plan = planned("download", url=URL, bins=("tool",), strip_components=1, sha256=sha256)
-    done = put(data, plan, tmp_path / "tools/demo")
-    assert (done.sha256, done.programs) == (sha256, (tmp_path / "tools/demo/bin/tool",))
+    downloaded = put(data, plan, tmp_path / "tools/demo")
+    assert (downloaded.sha256, downloaded.programs) == (sha256, (tmp_path / "tools/demo/bin/tool",))
     assert {path.name for path in (tmp_path / "tools/demo").rglob("*")} == {"bin", "tool", "README"}
     assert (tmp_path / "tools/demo/bin/tool").stat().st_mode & 0o777 == 0o700
     with pytest.raises(SkillError, match="SHA-256"):

@@ -22,7 +22,7 @@ async def test_a_poll_is_answered_with_nothing(wire: Wire, method: str) -> None:
     answer = await wire.call(method, ASKED.get(method, {}))
     assert "warnings" not in answer
     values = answer.values() if isinstance(answer, dict) else answer
-    assert [one for one in values if isinstance(one, list) and one] == []
+    assert [value for value in values if isinstance(value, list) and value] == []
 
 
 async def test_polls_are_not_named_among_the_methods(rig: Rig) -> None:

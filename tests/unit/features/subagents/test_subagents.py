@@ -141,8 +141,10 @@ async def test_a_sub_agent_knows_nothing_of_the_conversation_and_its_calls_stay_
         before = await heard(application)
         answer = await spawn(application, task='call write {"path": "notes.txt", "content": "a"}')
         await ended(application, answer["runId"])
-        first = next(seen for seen in model.requests if "call write" in seen.messages[-1].text)
-        assert [one.text for one in first.messages] == [first.messages[-1].text]
+        first = next(
+            request for request in model.requests if "call write" in request.messages[-1].text
+        )
+        assert [message.text for message in first.messages] == [first.messages[-1].text]
         assert "green" not in first.request.system
         child = await heard(application, SessionKey.parse(answer["childSessionKey"]))
         assert any(isinstance(one, ToolResultMessage) for one in child)
@@ -202,8 +204,8 @@ async def test_the_announcement_has_status_report_figures_session_and_transcript
         assert f"session {answer['childSessionKey']}" in message.text
         assert "tokens in 1, out 2, total 3; estimated cost $0.0000" in message.text
         assert f"{row.session_id}.jsonl" in message.text
-        told = [text.text for text in await heard(application) if "A sub-agent" in text.text]
-        assert told[0] == message.text
+        texts = [text.text for text in await heard(application) if "A sub-agent" in text.text]
+        assert texts[0] == message.text
 
 
 @pytest.mark.requirement("subagents-spawn-lane")
@@ -215,8 +217,8 @@ async def test_sub_agents_take_places_of_a_lane_of_their_own(tmp_path: Path) -> 
     def reply(request: ModelRequest) -> Sequence[Step]:
         return [gate, "late"] if last_text(request) == "count" else echo(request)
 
-    given = config(maxConcurrent=2)
-    async with gateway(tmp_path / "h", given, ScriptedModel(reply)) as application:
+    configuration = config(maxConcurrent=2)
+    async with gateway(tmp_path / "h", configuration, ScriptedModel(reply)) as application:
         assert {use.name: use.limit for use in application.dispatch.queue().lanes}["subagent"] == 2
         answers = [await spawn(application) for _ in range(3)]
         with anyio.fail_after(60):
@@ -240,8 +242,8 @@ async def test_a_conversation_starts_at_most_as_many_as_the_configuration_says(
     def reply(request: ModelRequest) -> Sequence[Step]:
         return [gate, "late"] if last_text(request) == "count" else echo(request)
 
-    given = config(maxChildrenPerAgent=2)
-    async with gateway(tmp_path / "h", given, ScriptedModel(reply)) as application:
+    configuration = config(maxChildrenPerAgent=2)
+    async with gateway(tmp_path / "h", configuration, ScriptedModel(reply)) as application:
         for _ in range(2):
             assert (await spawn(application))["status"] == "accepted"
         refused = await spawn(application)
@@ -255,16 +257,16 @@ async def test_the_rules_of_the_group_that_asked_hold_for_its_sub_agents_too(
 ) -> None:
     model = ScriptedModel(echo)
     groups = {"g1": {"tools": {"deny": ["read"]}}}
-    given = config(maxSpawnDepth=2) | {"channels": {"memory": {"groups": groups}}}
-    async with gateway(tmp_path / "h", given, model) as application:
+    fields = config(maxSpawnDepth=2) | {"channels": {"memory": {"groups": groups}}}
+    async with gateway(tmp_path / "h", fields, model) as application:
         group = asked(SessionKey.parse("agent:main:memory:group:g1"))
         for request in (group, asked()):
             answer = await spawn(application, request)
             await ended(application, answer["runId"])
         of_group, of_main = (
-            {tool.name for tool in seen.request.tools}
-            for seen in model.requests
-            if seen.last == "count"
+            {tool.name for tool in request.request.tools}
+            for request in model.requests
+            if request.last == "count"
         )
         assert "read" in of_main - of_group
 

@@ -14,7 +14,7 @@ from skerry.features.update import cli_run as update
 
 def git(*arguments: str, cwd: Path) -> str:
     identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
-    done = subprocess.run(
+    completed = subprocess.run(
         ["git", *identity, *arguments],
         cwd=cwd,
         capture_output=True,
@@ -22,7 +22,7 @@ def git(*arguments: str, cwd: Path) -> str:
         check=True,
         timeout=60,
     )
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 @pytest.fixture
@@ -96,5 +96,5 @@ def test_only_an_installation_from_a_working_copy_asks_git(
         record = {"url": copy.as_uri(), "dir_info": {"editable": True}}
     if record is not None:
         (info / "direct_url.json").write_text(json.dumps(record))
-    found = update.working_copy(Distribution.at(info))
-    assert found == (copy if is_source else None)
+    path = update.working_copy(Distribution.at(info))
+    assert path == (copy if is_source else None)

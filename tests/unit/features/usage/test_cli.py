@@ -58,9 +58,9 @@ def test_without_a_gateway_the_database_is_read(
     assert "Calls without a known price, not in the cost: 1." in err
     assert "No gateway is running" in err
     assert main(["usage", "--by", "agent", "--agent", "other", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in told["rows"]] == ["other"]
-    assert (told["running"], told["totals"]["unpriced"]) == (False, 1)
+    report = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in report["rows"]] == ["other"]
+    assert (report["running"], report["totals"]["unpriced"]) == (False, 1)
 
 
 def test_an_empty_ledger_says_what_to_do(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,11 +131,11 @@ async def test_the_command_tells_the_owner_of_all_and_others_of_their_conversati
     table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(lambda _: ["yes"]), commands=table) as core:
         costs = Spending(core.store, core.dispatch.runtime.config)
-        for one in reply_commands(core.store, costs.report):
-            table.add(one)
-        (said,) = (await core.ask("/usage cost", "empty")).payloads
-        assert "Today, all: nothing" in said
+        for command in reply_commands(core.store, costs.report):
+            table.add(command)
+        (text,) = (await core.ask("/usage cost", "empty")).payloads
+        assert "Today, all: nothing" in text
         await core.ask("hello")
-        (said,) = (await core.ask("/usage cost", "again")).payloads
-        assert "This conversation, 30 days: price unknown; 1 tokens in, 1 out; 1 call" in said
-        assert "Today, all: price unknown" in said
+        (text,) = (await core.ask("/usage cost", "again")).payloads
+        assert "This conversation, 30 days: price unknown; 1 tokens in, 1 out; 1 call" in text
+        assert "Today, all: price unknown" in text

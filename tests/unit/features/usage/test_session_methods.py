@@ -29,12 +29,12 @@ async def two_lives(rig: Rig) -> None:
     def write(unit: Unit) -> None:
         sessions.ensure(unit, SessionKey.main(), SessionId("old"), 1)
         archive.reset(unit, SessionKey.main(), SessionId("new"), 2)
-        for one in (
+        for booked_call in (
             call(30, day="2026-11-20", session="old", at=10),
             call(5, day="2026-11-21", session="new", at=20),
             call(7, day="2026-11-22", session="new", at=30, outcome=CallOutcome.ERROR),
         ):
-            usage.book(unit, one)
+            usage.book(unit, booked_call)
 
     await rig.store.write(write)
 
@@ -45,32 +45,32 @@ async def test_a_usage_page_finds_every_part_that_it_reads(tmp_path: Path) -> No
         connected(address.url, auth={"token": address.token}) as wire,
     ):
         for number, text in enumerate(("hello", CALL)):
-            asked = {"sessionKey": "main", "message": text, "idempotencyKey": str(number)}
-            await wire.call("chat.send", asked)
+            params = {"sessionKey": "main", "message": text, "idempotencyKey": str(number)}
+            await wire.call("chat.send", params)
             await wire.event("chat", state="final", runId=str(number))
-        told = await wire.call("sessions.usage", {"limit": 1000, "includeContextWeight": True})
-        (row,) = told["sessions"]
+        payload = await wire.call("sessions.usage", {"limit": 1000, "includeContextWeight": True})
+        (row,) = payload["sessions"]
         series = await wire.call("sessions.usage.timeseries", {"key": row["key"]})
         logs = (await wire.call("sessions.usage.logs", {"key": row["key"], "limit": 1000}))["logs"]
-    everything = told["aggregates"]
+    everything = payload["aggregates"]
     counted = {"total": 5, "user": 2, "assistant": 3, "toolCalls": 1, "toolResults": 1, "errors": 0}
     tools = {"totalCalls": 1, "uniqueTools": 1, "tools": [{"name": "read", "count": 1}]}
     assert (everything["messages"], row["usage"]["messageCounts"]) == (counted, counted)
     assert (everything["tools"], row["usage"]["toolUsage"]) == (tools, tools)
-    assert told["totals"].keys() == TOTALS
+    assert payload["totals"].keys() == TOTALS
     assert row["usage"].keys() > TOTALS
     for part in ("byModel", "byProvider", "byAgent", "byChannel"):
         (one,) = everything[part]
-        assert (one["count"], one["totals"]) == (3, told["totals"])
+        assert (one["count"], one["totals"]) == (3, payload["totals"])
     (day,) = everything["daily"]
     assert (day["messages"], day["toolCalls"], day["errors"]) == (5, 1, 0)
     assert everything["latency"]["count"] == 3
     assert everything["latency"]["minMs"] <= everything["latency"]["p95Ms"]
     assert series["sessionId"] == row["sessionId"]
-    assert [one["cumulativeTokens"] for one in series["points"]][-1] == told["totals"][
+    assert [point["cumulativeTokens"] for point in series["points"]][-1] == payload["totals"][
         "totalTokens"
     ]
-    assert [one["role"] for one in logs] == [
+    assert [log["role"] for log in logs] == [
         *("user", "assistant", "user", "assistant", "toolResult", "assistant")
     ]
     assert "[Tool: read]" in logs[3]["content"]
@@ -78,11 +78,11 @@ async def test_a_usage_page_finds_every_part_that_it_reads(tmp_path: Path) -> No
 
 
 async def test_an_empty_gateway_has_every_part_too(wire: Wire) -> None:
-    told = await wire.call("sessions.usage")
-    assert told["sessions"] == []
-    assert told["aggregates"]["messages"]["total"] == 0
-    assert told["aggregates"]["tools"]["tools"] == []
-    assert told["aggregates"]["byProvider"] == []
+    payload = await wire.call("sessions.usage")
+    assert payload["sessions"] == []
+    assert payload["aggregates"]["messages"]["total"] == 0
+    assert payload["aggregates"]["tools"]["tools"] == []
+    assert payload["aggregates"]["byProvider"] == []
 
 
 async def test_what_was_before_a_reset_is_a_row_of_its_own_or_of_the_conversation(
@@ -91,23 +91,23 @@ async def test_what_was_before_a_reset_is_a_row_of_its_own_or_of_the_conversatio
     await two_lives(rig)
 
     async def rows(**params: Any) -> dict[str, int]:
-        told = await wire.call("sessions.usage", RANGE | params)
-        return {one["key"]: one["usage"]["totalTokens"] for one in told["sessions"]}
+        payload = await wire.call("sessions.usage", RANGE | params)
+        return {session["key"]: session["usage"]["totalTokens"] for session in payload["sessions"]}
 
     assert await rows() == {"agent:main:old": 30, "agent:main:main": 12}
     assert await rows(groupBy="family") == {"agent:main:main": 42}
     assert await rows(includeHistorical=True) == {"agent:main:main": 42}
     assert await rows(agentId="other") == {}
     series = await wire.call("sessions.usage.timeseries", {"key": "agent:main:old"})
-    assert [(one["timestamp"], one["totalTokens"]) for one in series["points"]] == [(10, 30)]
+    assert [(point["timestamp"], point["totalTokens"]) for point in series["points"]] == [(10, 30)]
 
 
 async def test_the_range_is_as_long_as_its_name(rig: Rig, wire: Wire) -> None:
     await two_lives(rig)
-    told = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-26"})
-    assert (told["startDate"], told["totals"]["totalTokens"]) == ("2026-11-20", 42)
-    told = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-27"})
-    assert (told["startDate"], told["totals"]["totalTokens"]) == ("2026-11-21", 12)
+    payload = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-26"})
+    assert (payload["startDate"], payload["totals"]["totalTokens"]) == ("2026-11-20", 42)
+    payload = await wire.call("sessions.usage", {"range": "7d", "endDate": "2026-11-27"})
+    assert (payload["startDate"], payload["totals"]["totalTokens"]) == ("2026-11-21", 12)
 
 
 async def test_many_calls_are_told_as_two_hundred_points(rig: Rig, wire: Wire) -> None:
@@ -135,18 +135,18 @@ async def test_beyond_a_limit_sessions_are_told_by_their_sums_and_a_page_is_told
 
     def write(unit: Unit) -> None:
         for number in range(52):
-            one = call(100 - number, day="2026-11-20", session=f"s{number}", at=number)
-            usage.book(unit, one)
+            booked_call = call(100 - number, day="2026-11-20", session=f"s{number}", at=number)
+            usage.book(unit, booked_call)
 
     await rig.store.write(write)
-    told = await wire.call("sessions.usage", RANGE | {"limit": 100})
-    assert told["warnings"][0]["message"].startswith("2 sessions have only their sums.")
-    assert [len(row["usage"]) > len(TOTALS) + 1 for row in told["sessions"]] == [
+    payload = await wire.call("sessions.usage", RANGE | {"limit": 100})
+    assert payload["warnings"][0]["message"].startswith("2 sessions have only their sums.")
+    assert [len(row["usage"]) > len(TOTALS) + 1 for row in payload["sessions"]] == [
         *[True] * 50,
         *[False] * 2,
     ]
-    assert told["sessions"][51]["usage"]["totalTokens"] == 49
-    assert told["totals"]["totalTokens"] == sum(range(49, 101))
+    assert payload["sessions"][51]["usage"]["totalTokens"] == 49
+    assert payload["totals"]["totalTokens"] == sum(range(49, 101))
     few = await wire.call("sessions.usage", RANGE | {"limit": 50})
     assert "warnings" not in few
 
@@ -154,5 +154,5 @@ async def test_beyond_a_limit_sessions_are_told_by_their_sums_and_a_page_is_told
 async def test_no_question_about_usage_reads_a_transcript(rig: Rig, wire: Wire) -> None:
     await two_lives(rig)
     await rig.store.write(lambda unit: unit.execute("DROP TABLE entry"))
-    told = await wire.call("sessions.usage", RANGE)
-    assert len(told["sessions"]) == 2
+    payload = await wire.call("sessions.usage", RANGE)
+    assert len(payload["sessions"]) == 2

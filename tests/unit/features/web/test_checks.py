@@ -20,8 +20,8 @@ async def test_an_open_local_network_is_a_warning(tmp_path: Path) -> None:
 
 async def test_the_provider_of_searches_is_named(tmp_path: Path) -> None:
     host = Host(tmp_path, {}, {})
-    found = Installation(tmp_path, {"BRAVE_API_KEY": "k"}, host.config)
-    (check,) = await search_provider(found)
+    installation = Installation(tmp_path, {"BRAVE_API_KEY": "k"}, host.config)
+    (check,) = await search_provider(installation)
     assert check.message == "web_search uses brave."
     host.set({"search": {"enabled": False}})
     assert list(await search_provider(Installation(tmp_path, {}, host.config))) == []

@@ -23,22 +23,22 @@ async def test_a_page_becomes_markdown_and_is_foreign(tmp_path: Path) -> None:
         await world.serve(PUBLIC, 80, reply(PAGE, content_type=HTML))
         fetch, _, host = tools(world, tmp_path, {"fetch": {"userAgent": "Test"}})
         given = await result(fetch, url="http://A.example/page")
-    found = json.loads(given.text)
+    report = json.loads(given.text)
     assert given.origin is Origin.WEB
-    assert found["title"] == "A page"
-    assert found["text"] == (
+    assert report["title"] == "A page"
+    assert report["text"] == (
         "# Head\n\nSome **bold** words with [a link](http://a.example/next).\n\n- first\n- second"
     )
-    assert list(found)[-1] == "text"
-    assert found["finalUrl"] == "http://a.example/page"
-    assert (found["url"], found["status"], found["contentType"]) == (
+    assert list(report)[-1] == "text"
+    assert report["finalUrl"] == "http://a.example/page"
+    assert (report["url"], report["status"], report["contentType"]) == (
         "http://A.example/page",
         200,
         "text/html",
     )
-    assert (found["extractMode"], found["extractor"]) == ("markdown", "body")
-    assert found["externalContent"]["untrusted"] is True
-    assert (found["truncated"], found["length"]) == (False, len(found["text"]))
+    assert (report["extractMode"], report["extractor"]) == ("markdown", "body")
+    assert report["externalContent"]["untrusted"] is True
+    assert (report["truncated"], report["length"]) == (False, len(report["text"]))
     assert given.details is not None
     assert "text" not in given.details
     assert world.asked[0].headers["user-agent"] == "Test"
@@ -49,8 +49,8 @@ async def test_plain_text_has_no_marks(tmp_path: Path) -> None:
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply(PAGE, content_type=HTML))
         fetch, _, _ = tools(world, tmp_path)
-        found = await call(fetch, url="http://a.example/", extract_mode="text")
-    assert "Some bold words with a link." in found["text"]
+        payload = await call(fetch, url="http://a.example/", extract_mode="text")
+    assert "Some bold words with a link." in payload["text"]
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ async def test_other_texts_are_decoded(
     async with lab(a_example=PUBLIC) as world:
         await world.serve(PUBLIC, 80, reply(body, content_type=kind))
         fetch, _, _ = tools(world, tmp_path)
-        found = await call(fetch, url="http://a.example/")
-    assert found["text"].startswith(text)
-    assert found["extractor"] == extractor
+        payload = await call(fetch, url="http://a.example/")
+    assert payload["text"].startswith(text)
+    assert payload["extractor"] == extractor
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "application/pdf"])
@@ -117,13 +117,13 @@ async def test_a_text_is_cut_where_the_owner_and_the_model_say(tmp_path: Path) -
         over = await call(fetch, url="http://a.example/", maxChars=1_000_000)
         host.set({"fetch": {"maxCharsCap": 2_000_000, "maxResponseBytes": 1_000_000}})
         large = await call(fetch, url="http://a.example/", maxChars=2_000_000)
-    assert [found["length"] for found in (default, small, over, large)] == [
+    assert [payload["length"] for payload in (default, small, over, large)] == [
         50_000,
         100,
         50_000,
         1_000_000,
     ]
-    assert all(found["truncated"] for found in (default, small, over, large))
+    assert all(payload["truncated"] for payload in (default, small, over, large))
     assert "first 1000000 bytes" in large["warning"]
     assert default["rawLength"] == 2_000_000
 
@@ -150,7 +150,7 @@ async def test_a_page_is_kept_for_its_minutes(tmp_path: Path) -> None:
         other = await call(fetch, url="http://a.example/", extractMode="text")
         host.clock.advance(1)
         late = await call(fetch, url="http://a.example/")
-    assert [found.get("cached", False) for found in (first, again, other, late)] == [
+    assert [payload.get("cached", False) for payload in (first, again, other, late)] == [
         False,
         True,
         False,

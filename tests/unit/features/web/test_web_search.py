@@ -56,10 +56,10 @@ async def test_brave_is_asked_with_its_key_and_its_results_are_foreign(
         given = await result(
             search, query="boats & more", count=2, country="DE", search_lang="de", freshness="pw"
         )
-    found = json.loads(given.text)
+    report = json.loads(given.text)
     assert given.origin is Origin.WEB
-    assert (found["query"], found["provider"], found["count"]) == ("boats & more", "brave", 2)
-    assert found["results"] == [
+    assert (report["query"], report["provider"], report["count"]) == ("boats & more", "brave", 2)
+    assert report["results"] == [
         {
             "title": "A title",
             "url": "https://a.example/x",
@@ -69,12 +69,12 @@ async def test_brave_is_asked_with_its_key_and_its_results_are_foreign(
         },
         {"title": "B", "url": "javascript:x"},
     ]
-    assert found["externalContent"]["source"] == "web_search"
-    (asked,) = world.asked
-    assert asked.path == (
+    assert report["externalContent"]["source"] == "web_search"
+    (request,) = world.asked
+    assert request.path == (
         "/res/v1/web/search?q=boats+%26+more&count=2&country=DE&search_lang=de&freshness=pw"
     )
-    assert asked.headers["x-subscription-token"] == "s3cret"
+    assert request.headers["x-subscription-token"] == "s3cret"
     assert "s3cret" not in given.text
 
 
@@ -103,10 +103,10 @@ async def test_a_missing_key_is_an_answer_that_names_it(
 ) -> None:
     async with lab() as world:
         _, search, host = tools(world, tmp_path, {"search": {"provider": provider}})
-        found = await call(search, query="boats")
-    assert found.keys() == {"error", "message", "docs"}
-    assert found["error"] == error
-    assert "skerry config set" in found["message"]
+        payload = await call(search, query="boats")
+    assert payload.keys() == {"error", "message", "docs"}
+    assert payload["error"] == error
+    assert "skerry config set" in payload["message"]
     (check,) = await search_provider(Installation(tmp_path, {}, host.config))
     assert error in check.message
 
@@ -119,8 +119,8 @@ async def test_a_searxng_of_the_local_network_is_asked_and_nothing_else_there(
     async with lab(search_lan="10.0.0.5") as world:
         await world.serve("10.0.0.5", 8888, json_reply(answer))
         _, search, _ = tools(world, tmp_path, web)
-        found = await call(search, query="boats", freshness="pm", search_lang="de", country="AT")
-    assert (found["provider"], found["count"]) == ("searxng", 5)
+        payload = await call(search, query="boats", freshness="pm", search_lang="de", country="AT")
+    assert (payload["provider"], payload["count"]) == ("searxng", 5)
     assert world.asked[0].path == ("/sx/search?q=boats&format=json&language=de-AT&time_range=month")
     async with lab(search_lan="10.0.0.5", other_lan="10.0.0.6") as world:
         await world.serve("10.0.0.5", 8888, redirect("http://other.lan:8888/"))
@@ -140,12 +140,12 @@ async def test_perplexity_answers_with_its_sources(tmp_path: Path, tls: Any) -> 
     async with lab(**NAMES) as world:
         await world.serve(PUBLIC, 443, json_reply(answer), tls)
         _, search, _ = tools(world, tmp_path, web, {"PERPLEXITY_API_KEY": "pk"})
-        found = await call(search, query="boats", freshness="pd")
-    assert (found["content"], found["citations"]) == ("Boats float.", ["https://a.example/"])
-    (asked,) = world.asked
-    assert (asked.method, asked.path) == ("POST", "/chat/completions")
-    assert asked.headers["authorization"] == "Bearer pk"
-    assert json.loads(asked.body) == {
+        payload = await call(search, query="boats", freshness="pd")
+    assert (payload["content"], payload["citations"]) == ("Boats float.", ["https://a.example/"])
+    (request,) = world.asked
+    assert (request.method, request.path) == ("POST", "/chat/completions")
+    assert request.headers["authorization"] == "Bearer pk"
+    assert json.loads(request.body) == {
         "model": "sonar-pro",
         "messages": [{"role": "user", "content": "boats"}],
         "search_recency_filter": "day",
@@ -177,8 +177,8 @@ async def test_a_provider_that_fails_is_an_error_with_the_reason(
 async def test_an_unknown_freshness_is_an_answer(tmp_path: Path, freshness: str) -> None:
     async with lab() as world:
         _, search, _ = tools(world, tmp_path, KEY)
-        found = await call(search, query="boats", freshness=freshness)
-    assert found["error"] == "invalid_freshness"
+        payload = await call(search, query="boats", freshness=freshness)
+    assert payload["error"] == "invalid_freshness"
 
 
 @pytest.mark.parametrize("count", [0, 11])

@@ -56,8 +56,8 @@ def odd(home: Path, body: str, **manifest: Any) -> Path:
     folder = home / "odd"
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "main.py").write_text(dedent(PROGRAM).replace("BODY", body))
-    given = {"name": "odd", "process": {"command": ["python3", "main.py"]}, **manifest}
-    (folder / "openclaw.plugin.json").write_text(json.dumps(given))
+    fields = {"name": "odd", "process": {"command": ["python3", "main.py"]}, **manifest}
+    (folder / "openclaw.plugin.json").write_text(json.dumps(fields))
     return folder
 
 
