@@ -19,9 +19,9 @@ async def test_the_official_sdk_asks_an_agent(tmp_path: Path) -> None:
     with anyio.fail_after(90):
         async with serving_api(tmp_path / "h") as api:
             command = [python, str(SCRIPTS / "chat.py"), api.url, TOKEN]
-            done = await anyio.run_process(command, stderr=None)
-    found = json.loads(done.stdout)
-    assert found == {
+            completed = await anyio.run_process(command, stderr=None)
+    report = json.loads(completed.stdout)
+    assert report == {
         "responses": ["echo: hello", "echo: again", "echo: hello"],
         "response": ["completed", 2, "response.created", "response.completed"],
         "models": ["skerry", "skerry:main", "openclaw:main"],

@@ -196,7 +196,7 @@ async def test_the_command_lists_and_undoes_the_last_turn(
     await place.write("b.txt", "one\n", "r2")
     assert main(["undo", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["changes"]
-    assert [(one["path"], one["turn"], one["kind"]) for one in listed] == [
+    assert [(row["path"], row["turn"], row["kind"]) for row in listed] == [
         ("b.txt", "r2", "add"),
         ("a.txt", "r1", "add"),
     ]
