@@ -63,14 +63,14 @@ async def growing(
 
 @pytest.mark.parametrize("mode", ["partial", True])
 async def test_an_answer_grows_in_one_message(tmp_path: Path, mode: Any) -> None:
-    reply_gate, two = ReplyGate(), ReplyGate()
-    script: list[list[HttpStep]] = [[FIRST, reply_gate, SECOND, two, LAST], ["Short."]]
+    first, second = ReplyGate(), ReplyGate()
+    script: list[list[HttpStep]] = [[FIRST, first, SECOND, second, LAST], ["Short."]]
     async with growing(tmp_path, script, config=lambda s: telegram(s, mode)) as (server, gateway):
         server.say("when?")
         await shows(server, FIRST)
-        reply_gate.open()
+        first.open()
         await shows(server, FIRST + SECOND)
-        two.open()
+        second.open()
         await shows(server, WHOLE)
         assert {sent.method for sent in server.sent} == {"sendMessage", "editMessageText"}
         server.say("and now?")
@@ -103,17 +103,17 @@ async def test_a_long_answer_goes_on_in_further_messages(tmp_path: Path) -> None
 
 
 async def test_a_rate_limit_stops_edits_and_loses_nothing(tmp_path: Path) -> None:
-    reply_gate, two = ReplyGate(), ReplyGate()
-    script: list[list[HttpStep]] = [[FIRST, reply_gate, SECOND, two, LAST]]
+    first, second = ReplyGate(), ReplyGate()
+    script: list[list[HttpStep]] = [[FIRST, first, SECOND, second, LAST]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
         await shows(server, FIRST)
         server.fail("editMessageText", 429, "Too Many Requests: retry after 2", retry_after=2)
-        reply_gate.open()
+        first.open()
         with anyio.fail_after(60):
             while server.planned:  # noqa: ASYNC110 - a plain list
                 await anyio.sleep(0.02)
-        two.open()
+        second.open()
         await shows(server, WHOLE)
         assert await gateway.stop() == 0
 

@@ -44,13 +44,17 @@ async def handed_in(channel: MemoryChannel, count: int) -> list[InboundMessage]:
 async def test_what_people_wrote_is_handed_in_in_order(platform: FakePlatform) -> None:
     platform.say("one", message_id="m1")
     platform.say("two", message_id="m2", peer="team", kind="group")
-    message, two = await handed_in(MemoryChannel(platform), 2)
-    assert (message.text, message.message_id, message.peer) == (
+    first, second = await handed_in(MemoryChannel(platform), 2)
+    assert (first.text, first.message_id, first.peer) == (
         "one",
         "m1",
         Peer(PeerKind.DIRECT, "alice"),
     )
-    assert (two.text, two.message_id, two.peer) == ("two", "m2", Peer(PeerKind.GROUP, "team"))
+    assert (second.text, second.message_id, second.peer) == (
+        "two",
+        "m2",
+        Peer(PeerKind.GROUP, "team"),
+    )
 
 
 async def test_only_what_the_inbox_took_is_acknowledged_and_the_rest_comes_again(

@@ -235,25 +235,22 @@ async def test_kill_and_remove_end_a_command_and_clear_takes_only_ended_ones(
     tmp_path: Path,
 ) -> None:
     async with rig(tmp_path) as commands:
-        process_session, two = await commands.begin("sleep 600"), await commands.begin("sleep 601")
+        first, second = await commands.begin("sleep 600"), await commands.begin("sleep 601")
         with pytest.raises(ToolError, match="No finished session"):
-            await commands.call("clear", process_session)
-        killed = await commands.result("kill", process_session)
+            await commands.call("clear", first)
+        killed = await commands.result("kill", first)
         assert (killed.text, (killed.details or {})["status"]) == (
-            f"Killed session {process_session.id}.",
+            f"Killed session {first.id}.",
             "failed",
         )
-        assert process_session.id in await commands.call("list")
-        assert (
-            await commands.call("clear", process_session)
-            == f"Cleared session {process_session.id}."
-        )
-        assert await commands.call("remove", two) == f"Removed session {two.id}."
+        assert first.id in await commands.call("list")
+        assert await commands.call("clear", first) == f"Cleared session {first.id}."
+        assert await commands.call("remove", second) == f"Removed session {second.id}."
         assert await commands.call("list") == "No running or recent sessions."
-        assert process_session.pid is not None
-        assert two.pid is not None
-        await gone(process_session.pid)
-        await gone(two.pid)
+        assert first.pid is not None
+        assert second.pid is not None
+        await gone(first.pid)
+        await gone(second.pid)
 
 
 async def test_a_conversation_has_only_its_own_commands_for_as_long_as_they_are_kept(

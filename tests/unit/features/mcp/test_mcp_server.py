@@ -308,14 +308,14 @@ async def test_an_idle_server_is_ended_and_a_call_starts_it_again(tmp_path: Path
 
 
 async def test_a_server_that_is_removed_or_changed_is_ended(tmp_path: Path) -> None:
-    script, two = (Script(tmp_path / f"{name}.json", tool("echo")) for name in "ab")
-    async with hosted(tmp_path, {"one": script.server, "two": two.server}) as hosts:
+    first, second = (Script(tmp_path / f"{name}.json", tool("echo")) for name in "ab")
+    async with hosted(tmp_path, {"one": first.server, "two": second.server}) as hosts:
         assert await prepared(hosts) == {"mcp_one_echo", "mcp_two_echo"}
-        changed = {**two.server, "tools": {"deny": ["e*"]}}
+        changed = {**second.server, "tools": {"deny": ["e*"]}}
         hosts.configure(tmp_path, {"two": changed})
         assert await prepared(hosts) == set()
-        await ended(script.pids[0])
-        await ended(two.pids[0])
+        await ended(first.pids[0])
+        await ended(second.pids[0])
 
 
 async def test_the_servers_end_with_the_gateway(tmp_path: Path) -> None:

@@ -391,13 +391,9 @@ def test_two_changes_that_reach_the_search_in_the_other_order_are_not_taken_for_
     made.sync()
     with made.reading() as (tables, collection, _):
         assert collection is not None, workspace
-        before = tables.meta(STATE) or ""
-    made._deriving.apply(
-        lambda collection, stamp: collection.refresh(removed=[1], stamp=stamp), 1, ("b", "c")
-    )
+        old = tables.meta(STATE) or ""
+    made._deriving.apply(lambda rows, stamp: rows.refresh(removed=[1], stamp=stamp), 1, ("b", "c"))
     assert collection.stamp == ""
-    made._deriving.apply(
-        lambda collection, stamp: collection.refresh(removed=[2], stamp=stamp), 1, (before, "b")
-    )
+    made._deriving.apply(lambda rows, stamp: rows.refresh(removed=[2], stamp=stamp), 1, (old, "b"))
     assert collection.stamp == ""
     made.close()

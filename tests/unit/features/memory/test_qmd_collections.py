@@ -99,19 +99,15 @@ def test_a_pattern_stays_in_its_folder(pattern: str) -> None:
 
 def test_only_what_differs_is_registered_anew() -> None:
     path = Path("/w")
-    collection, two, three = (QmdCollection(name, path, "*.md") for name in ("a", "b", "c"))
+    first, second, third = (QmdCollection(name, path, "*.md") for name in ("a", "b", "c"))
     record = {"a": ["/w", "*.md"], "b": ["/elsewhere", "*.md"], "old": ["/w", "*"]}
-    assert changes([collection, two, three], ["a", "b", "old", "foreign"], record) == Changes(
-        ["b", "old"], [two, three]
+    assert changes([first, second, third], ["a", "b", "old", "foreign"], record) == Changes(
+        ["b", "old"], [second, third]
     )
-    assert changes([collection], ["a"], {"a": ["/w", "*"]}) == Changes(["a"], [collection]), (
-        "the pattern"
-    )
-    assert changes([collection], [], {"a": ["/w", "*.md"]}) == Changes([], [collection]), (
-        "the index is gone"
-    )
-    assert changes([collection], ["a"], {}) == Changes(["a"], [collection]), "the record is gone"
-    assert changes([collection], ["a"], {"a": ["/w", "*.md"]}) == Changes([], [])
+    assert changes([first], ["a"], {"a": ["/w", "*"]}) == Changes(["a"], [first]), "the pattern"
+    assert changes([first], [], {"a": ["/w", "*.md"]}) == Changes([], [first]), "the index is gone"
+    assert changes([first], ["a"], {}) == Changes(["a"], [first]), "the record is gone"
+    assert changes([first], ["a"], {"a": ["/w", "*.md"]}) == Changes([], [])
 
 
 def test_names_are_read_from_what_the_program_prints_for_people() -> None:
