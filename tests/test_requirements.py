@@ -71,16 +71,6 @@ def test_a_rule_of_a_part_that_is_built_holds_or_says_why_not(
     assert silent == []
 
 
-ABSENT = ("session-key-node",)
-"""Words of rules about what nothing in the source makes yet: forms of keys, files, lanes."""
-
-
-def test_nothing_is_done_for_what_does_not_exist(table: dict[str, dict[str, Any]]) -> None:
-    about = {rule for rule in table if any(word in rule for word in ABSENT)}
-    assert about
-    assert [rule for rule in about if table[rule]["status"] == "done"] == []
-
-
 def test_no_test_proves_more_than_three_rules(found: dict[str, list[str]]) -> None:
     crowded = {test: ids for test, ids in found.items() if len(ids) > MAX_RULES_OF_A_TEST}
     assert crowded == {}

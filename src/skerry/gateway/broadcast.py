@@ -6,11 +6,13 @@ answer, and the next delta replaces a lost one.
 
 import asyncio
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
 from skerry.gateway import frames
+from skerry.gateway.followers import Follower, Followers
 from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.protocol_versions import (
     VERSIONS,
@@ -111,6 +113,7 @@ class Broadcast:
         self._topics: dict[str, dict[str, Subscriber]] = {}
         self._subscribed: dict[str, tuple[Subscriber, set[str]]] = {}
         self.listeners = RunListeners()
+        self.followers = Followers()
 
     def add(
         self,
@@ -138,6 +141,7 @@ class Broadcast:
         for topic in tuple(self._subscribed.get(subscriber.id, (subscriber, set[str]()))[1]):
             self.unsubscribe(subscriber.id, topic)
         self._subscribed.pop(subscriber.id, None)
+        self.followers.remove(subscriber)
         for clients in self._clients.values():
             clients.discard(subscriber)
         for audience in self._audiences.values():
@@ -326,10 +330,13 @@ class Broadcast:
     ) -> None:
         """Sends run events to its readers, encoded once for each protocol version in use."""
         for audience in self._audiences.values():
-            if audience.readers:
+            followers = self.followers.of(audience.version.protocol, stream.event.session_key)
+            if audience.readers or followers:
                 for event in encode(audience.version):
                     head = self._head(stream, audience.version, event)
                     _send(audience.readers, head, droppable=droppable)
+                    if isinstance(event, ChatPayload):
+                        _send(followers, head, droppable=droppable)
 
     def _tool(self, stream: _Stream, body: ToolStarted | ToolUpdated | ToolFinished) -> None:
         if isinstance(body, ToolUpdated):
@@ -374,7 +381,7 @@ class Broadcast:
         return frames.event("agent", version.agent(stream.event, event, seq, now))
 
 
-def _send(clients: set[Subscriber], head: bytes, *, droppable: bool) -> None:
+def _send(clients: AbstractSet[Follower], head: bytes, *, droppable: bool) -> None:
     for client in clients:
         client.event(head, droppable=droppable)
 

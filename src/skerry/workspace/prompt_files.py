@@ -96,7 +96,8 @@ def prompt_names(request: RunRequest, *, ritual: bool, shared: bool = False) -> 
     excluded: set[str] = set()
     if not request.is_private:
         excluded.add(MEMORY)
-    if not shared and request.reply_to is not None and request.origin in _GUESTS:
+    is_person = request.reply_to is not None or request.key.kind is SessionKind.NODE
+    if not shared and is_person and request.origin in _GUESTS:
         excluded |= OF_OWNER
     if request.purpose is not Purpose.HEARTBEAT:
         excluded.add(HEARTBEAT)

@@ -18,6 +18,7 @@ def _pattern(text: str) -> str:
     return text
 
 
+DeviceId = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Commands = Annotated[
     tuple[Annotated[str, Field(max_length=128), AfterValidator(_pattern)], ...],
     Field(max_length=200),
@@ -25,13 +26,16 @@ Commands = Annotated[
 
 
 class NodesConfig(Section):
-    """Commands of nodes that agents may use. Clients use them within their scopes."""
+    """Commands of nodes that agents may use, and nodes that speak for the owner."""
 
     allow_commands: Commands = ()
     """Names of commands, such as `camera.snap`, that an agent of the owner runs without a question;
     `*` matches any characters. Others wait for an approval."""
     deny_commands: Commands = ()
     """Names of commands that no agent runs; they apply before `allowCommands`."""
+    owners: Annotated[tuple[DeviceId, ...], Field(max_length=100)] = ()
+    """Ids of devices whose messages count as the owner's. Messages of other nodes are those of a
+    person who is not the owner: without tools, memory and the main conversation."""
 
 
 class CanvasHostConfig(OpenSection):

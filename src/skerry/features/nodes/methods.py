@@ -7,6 +7,7 @@ import anyio
 import msgspec
 from pydantic import ConfigDict, Field
 
+from skerry.features.nodes.conversation import HANDLERS
 from skerry.gateway import pairing
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.idempotency import once
@@ -228,15 +229,18 @@ def invoke_result(call: Call, params: ResultParams) -> Json:
     return {"ok": True}
 
 
-def event(call: Call, params: EventParams) -> Json:
-    """Accepts an event of a node; none has an effect yet."""
-    _self(call)
-    return {
-        "ok": True,
-        "event": params.event,
-        "handled": False,
-        "reason": "unsupported_event",
-    }
+async def event(call: Call, params: EventParams) -> Json:
+    """Accepts an event of a node: a message for the agent, or a subscription to its answers."""
+    node = _self(call)
+    handle = HANDLERS.get(params.event)
+    reason = "unsupported_event"
+    if handle is not None:
+        payload = params.payload
+        if payload is None and params.payload_json is not None:
+            payload = _parsed(params.payload_json)
+        reason = await handle(call, node, payload)
+    answer: dict[str, Json] = {"ok": True, "event": params.event, "handled": not reason}
+    return {**answer, "reason": reason} if reason else answer
 
 
 def inventory(key: str) -> Callable[[Call, InventoryParams], Json]:

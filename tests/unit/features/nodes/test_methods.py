@@ -305,10 +305,10 @@ async def test_a_node_tells_what_it_has(rig: Rig) -> None:
         big = {"skills": [skill | {"content": "x" * 300_000}]}
         refused = await its.ask("node.skills.update", big)
         assert "the limit is 262144" in refused["error"]["message"]
-        answer = await its.call("node.event", {"event": "voice.transcript", "payload": {}})
+        answer = await its.call("node.event", {"event": "exec.finished", "payload": {}})
     assert answer == {
         "ok": True,
-        "event": "voice.transcript",
+        "event": "exec.finished",
         "handled": False,
         "reason": "unsupported_event",
     }

@@ -1,0 +1,45 @@
+"""Clients that receive the `chat` events of single conversations, such as nodes."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final, Protocol
+
+from msgspec import Struct, field
+
+
+class Follower(Protocol):
+    """A client that receives events."""
+
+    def event(self, head: bytes, *, droppable: bool) -> None:
+        """Queues the frame of an event."""
+        ...
+
+
+_NOBODY: Final[frozenset[Follower]] = frozenset()
+_Key = tuple[int, str]
+
+
+class Followers(Struct):
+    """Clients by the version of their protocol and by session key."""
+
+    _clients: dict[_Key, set[Follower]] = field(default_factory=dict[_Key, set[Follower]])
+
+    def add(self, client: Follower, protocol: int, key: str) -> None:
+        """Sends the client the `chat` events of a conversation."""
+        self._clients.setdefault((protocol, key), set()).add(client)
+
+    def drop(self, client: Follower, protocol: int, key: str) -> None:
+        """Ends `add` for one conversation."""
+        clients = self._clients.get((protocol, key))
+        if clients is not None:
+            clients.discard(client)
+            if not clients:
+                del self._clients[protocol, key]
+
+    def remove(self, client: Follower) -> None:
+        """Ends `add` for all conversations."""
+        for protocol, key in tuple(self._clients):
+            self.drop(client, protocol, key)
+
+    def of(self, protocol: int, key: str) -> AbstractSet[Follower]:
+        """Returns the clients of one protocol version that follow a conversation."""
+        return self._clients.get((protocol, key), _NOBODY)
