@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct, field
 
 from skerry.gateway import frames
-from skerry.gateway.followers import Follower, Followers
+from skerry.gateway.followers import ChatFollower, Followers
 from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.protocol_versions import (
     VERSIONS,
@@ -381,7 +381,7 @@ class Broadcast:
         return frames.event("agent", version.agent(stream.event, event, seq, now))
 
 
-def _send(clients: AbstractSet[Follower], head: bytes, *, droppable: bool) -> None:
+def _send(clients: AbstractSet[ChatFollower], head: bytes, *, droppable: bool) -> None:
     for client in clients:
         client.event(head, droppable=droppable)
 

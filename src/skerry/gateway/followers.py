@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 
 
-class Follower(Protocol):
+class ChatFollower(Protocol):
     """A client that receives events."""
 
     def event(self, head: bytes, *, droppable: bool) -> None:
@@ -14,20 +14,20 @@ class Follower(Protocol):
         ...
 
 
-_NOBODY: Final[frozenset[Follower]] = frozenset()
+_NOBODY: Final[frozenset[ChatFollower]] = frozenset()
 _Key = tuple[int, str]
 
 
 class Followers(Struct):
     """Clients by the version of their protocol and by session key."""
 
-    _clients: dict[_Key, set[Follower]] = field(default_factory=dict[_Key, set[Follower]])
+    _clients: dict[_Key, set[ChatFollower]] = field(default_factory=dict[_Key, set[ChatFollower]])
 
-    def add(self, client: Follower, protocol: int, key: str) -> None:
+    def add(self, client: ChatFollower, protocol: int, key: str) -> None:
         """Sends the client the `chat` events of a conversation."""
         self._clients.setdefault((protocol, key), set()).add(client)
 
-    def drop(self, client: Follower, protocol: int, key: str) -> None:
+    def drop(self, client: ChatFollower, protocol: int, key: str) -> None:
         """Ends `add` for one conversation."""
         clients = self._clients.get((protocol, key))
         if clients is not None:
@@ -35,11 +35,11 @@ class Followers(Struct):
             if not clients:
                 del self._clients[protocol, key]
 
-    def remove(self, client: Follower) -> None:
+    def remove(self, client: ChatFollower) -> None:
         """Ends `add` for all conversations."""
         for protocol, key in tuple(self._clients):
             self.drop(client, protocol, key)
 
-    def of(self, protocol: int, key: str) -> AbstractSet[Follower]:
+    def of(self, protocol: int, key: str) -> AbstractSet[ChatFollower]:
         """Returns the clients of one protocol version that follow a conversation."""
         return self._clients.get((protocol, key), _NOBODY)
