@@ -141,11 +141,8 @@ async def test_cookies_outlive_the_browser_only_in_a_kept_profile(
         assert await web.see("stop") == "The browser has ended."
         assert folder.exists() is (kind == "kept")
         await web.see("open", url="http://a.example/")
-        expected = "id=7" if kind == "kept" else None
-        assert web.world.asked[-1].headers.get("cookie") == expected or (
-            [each for each in web.world.asked if each.path == "/"][-1].headers.get("cookie")
-            == expected
-        )
+        cookies = [each.headers.get("cookie") for each in web.world.asked if each.path == "/"]
+        assert cookies == [None, "id=7", "id=7" if kind == "kept" else None]
 
 
 async def test_an_idle_browser_ends_and_starts_again(tmp_path: Path) -> None:
@@ -192,7 +189,7 @@ async def test_no_process_outlives_the_gateway_that_stops(tmp_path: Path) -> Non
     async with browsing(tmp_path, {"/": page("<p>Hello")}) as web:
         await web.see("open", url="http://a.example/")
         assert processes(tmp_path)
-    assert processes(tmp_path) == []
+    await until_none(tmp_path)
 
 
 PROGRAM = """
@@ -215,8 +212,10 @@ async def test_no_process_outlives_a_gateway_that_is_killed(tmp_path: Path) -> N
     root = Path(__file__).parents[2]
     async with await anyio.open_process(command, stderr=None, cwd=root) as process:
         assert process.stdout is not None
+        said = b""
         with anyio.fail_after(60):
-            assert await process.stdout.receive() == b"ready\n"
+            while b"ready" not in said:
+                said += await process.stdout.receive()
         browsers = [number for number in processes(tmp_path) if number != process.pid]
         assert browsers
         process.kill()

@@ -1,5 +1,6 @@
 """A running browser: its tabs, the requests that it may make, and its answers to the proxy."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -42,7 +43,7 @@ class Browser:
         self.version = ""
         self.lock = anyio.Lock()
         """Held during a call: actions of two conversations must not mix."""
-        self._new, self._opening = anyio.create_memory_object_stream[Tab](_MAX_NEW)
+        self._new = asyncio.Queue[Tab](_MAX_NEW)
         self._changed = anyio.Event()
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
             "Fetch.authRequired": self._authenticate,
@@ -77,9 +78,9 @@ class Browser:
 
     async def run(self) -> None:
         """Prepares new tabs until it is cancelled."""
-        async with self._new, self._opening, anyio.create_task_group() as tasks:
-            async for tab in self._opening:
-                tasks.start_soon(self._prepare, tab)
+        async with anyio.create_task_group() as tasks:
+            while True:
+                tasks.start_soon(self._prepare, await self._new.get())
 
     async def _prepare(self, tab: Tab) -> None:
         """Opens a tab for calls; closes it if its page does not answer."""
@@ -158,8 +159,8 @@ class Browser:
     def _is_accepted(self, tab: Tab) -> bool:
         """Queues a tab for `run`; returns False when too many wait already."""
         try:
-            self._new.send_nowait(tab)
-        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._new.put_nowait(tab)
+        except asyncio.QueueFull:
             return False
         return True
 

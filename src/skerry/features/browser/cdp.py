@@ -4,6 +4,7 @@ No port is opened, so no other program and no page can send commands. Messages a
 end with a zero byte; `sessionId` names the target of a command or an event.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -57,14 +58,14 @@ class Cdp:
         self._writing = writing
         self._pending: dict[int, _Pending] = {}
         self._last = 0
-        self._queue, self._queued = anyio.create_memory_object_stream[bytes](MAX_QUEUED)
+        self._queue = asyncio.Queue[bytes](MAX_QUEUED)
         self.on_event: OnEvent = _ignore
         self.ended = anyio.Event()
         """Set when the browser has closed its pipe, or has sent a message that is not valid."""
 
     async def run(self) -> None:
         """Reads and writes messages until the browser ends."""
-        async with self._queue, self._queued, anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write)
             try:
                 await self._read()
@@ -118,16 +119,16 @@ class Cdp:
         if session:
             command["sessionId"] = session
         try:
-            self._queue.send_nowait(msgspec.json.encode(command) + b"\0")
-        except anyio.WouldBlock:
+            self._queue.put_nowait(msgspec.json.encode(command) + b"\0")
+        except asyncio.QueueFull:
             self.end()
             raise CdpError("the browser reads no commands") from None
         return self._last
 
     async def _write(self) -> None:
         try:
-            async for data in self._queued:
-                await self._writing.send(data)
+            while True:
+                await self._writing.send(await self._queue.get())
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.end()
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import anyio
 from msgspec import Struct
 
 from skerry.features.browser.cdp import Cdp
@@ -148,7 +149,7 @@ async def launched(launch: Launch) -> AsyncGenerator[tuple[Cdp, Child]]:
     writing = WritePipe(os.fdopen(ours_out, "wb", buffering=0))
     pipes = (theirs_in, theirs_out)
     command = ["/bin/sh", "-c", _PIPES, "sh", *map(str, pipes), launch.program, *launch.flags]
-    program = Program(command, launch.variables, descriptors=pipes, grace=GRACE_SECONDS)
+    program = Program(command, launch.variables, descriptors=pipes)
     try:
         with ExitStack() as theirs:
             for number in pipes:
@@ -157,7 +158,10 @@ async def launched(launch: Launch) -> AsyncGenerator[tuple[Cdp, Child]]:
                 theirs.close()  # else the end of the browser would not end the pipe
                 cdp = Cdp(reading, writing)
                 async with in_background(partial(_served, cdp, process)):
-                    yield cdp, process
+                    try:
+                        yield cdp, process
+                    finally:
+                        await _closed(writing, process)
     finally:
         await reading.aclose()
         await writing.aclose()
@@ -167,3 +171,13 @@ async def _served(cdp: Cdp, process: Child) -> None:
     """Exchanges messages until Chromium ends; its guard may hold the pipe open for longer."""
     await first_of(cdp.run, process.wait)
     cdp.end()
+
+
+async def _closed(writing: WritePipe, process: Child) -> None:
+    """Ends Chromium by the end of its pipe, so that it writes its profile first.
+
+    A signal would also end the process of its network, which writes the cookies.
+    """
+    with anyio.move_on_after(GRACE_SECONDS, shield=True):
+        await writing.aclose()
+        await process.wait()
