@@ -66,9 +66,10 @@ def _with_flags(loaded: Loaded, arguments: Namespace) -> Loaded:
         changes["bind"] = arguments.bind
     if not changes:
         return loaded
-    before = loaded.config.gateway
+    # None is a section of a feature that the file does not have; it is not a valid section.
+    before = {name: value for name, value in loaded.config.gateway if value is not None}
     try:
-        gateway = GatewayConfig.model_validate({**dict(before), **changes})
+        gateway = GatewayConfig.model_validate({**before, **changes})
     except ValidationError as error:
         detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
         failure = ConfigError(f"--bind: {detail['msg'].removeprefix('Value error, ')}.")
