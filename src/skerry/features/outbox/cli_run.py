@@ -2,16 +2,19 @@
 
 import os
 from argparse import Namespace
+from collections.abc import Collection
 from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import local_time, notice, one_line, show, show_json, table
+from skerry.cli.render import local_time, notice, one_line, plain, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 
 READ: Final = ("operator.read",)
 SCOPES: Final = ("operator.admin",)
+_MAX_LISTED: Final = 1000
+"""Limit of `outbox.list`."""
 _DEAD: Final = ("failed", "unknown")
 
 
@@ -36,7 +39,8 @@ async def _run(arguments: Namespace) -> int:
 
 async def _list(client: GatewayClient, arguments: Namespace) -> None:
     states = [arguments.state] if arguments.state else []
-    parts = (await client.request("outbox.list", {"states": states}))["parts"]
+    params = {"states": states, "limit": _MAX_LISTED}
+    parts = (await client.request("outbox.list", params))["parts"]
     if arguments.json:
         show_json(parts)
         return
@@ -47,6 +51,8 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
     lines: list[tuple[str, ...]] = [("PART", "STATE", "SINCE", "TRIED", "TO", "TEXT", "WHY")]
     lines += [_line(part) for part in parts]
     show(table(lines))
+    if len(parts) == _MAX_LISTED:
+        notice(f"These are the {_MAX_LISTED} oldest parts; there may be more.")
     if any(part["state"] in _DEAD for part in parts):
         notice("Send a part again: skerry outbox retry PART. Drop it: skerry outbox drop PART")
 
@@ -80,16 +86,17 @@ async def _show(client: GatewayClient, arguments: Namespace) -> None:
         facts.append(("again at", local_time(part["retryAtMs"])))
     show(table(facts))
     show()
-    show(part["text"])
+    show(plain(part["text"]))
 
 
 async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> None:
-    serials = [arguments.serial] if arguments.serial else []
-    if getattr(arguments, "all", False):
-        parts = (await client.request("outbox.list", {"states": ["failed"]}))["parts"]
-        serials = [part["serial"] for part in parts]
-    for serial in serials:
-        await client.request(f"outbox.{action}", {"serial": serial})
+    serials: list[int] = []
+    following = [arguments.serial] if arguments.serial else await _failed(client, serials)
+    while following:
+        for serial in following:
+            await client.request(f"outbox.{action}", {"serial": serial})
+        serials += following
+        following = [] if arguments.serial else await _failed(client, serials)
     if arguments.json:
         show_json({"ok": True, "parts": serials})
         return
@@ -98,6 +105,13 @@ async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> N
         show(f"Part {serial} {outcome}.")
     if not serials:
         show("No part has failed.")
+
+
+async def _failed(client: GatewayClient, excluded: Collection[int]) -> list[int]:
+    """Returns the numbers of failed parts, a list at a time; a part may fail again meanwhile."""
+    params = {"states": ["failed"], "limit": _MAX_LISTED}
+    parts = (await client.request("outbox.list", params))["parts"]
+    return [part["serial"] for part in parts if part["serial"] not in excluded]
 
 
 def _to(part: dict[str, Any]) -> str:

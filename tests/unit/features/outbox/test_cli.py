@@ -45,7 +45,7 @@ async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
     assert "No part is unknown." in await text(rig, "outbox", "list", "--state", "unknown")
     shown = await text(rig, "outbox", "show", "1")
     assert "memory/default/alice" in shown
-    assert "there" in shown
+    assert "hello[31m there" in shown
     assert await text(rig, "outbox", "drop", "2") == "Part 2 was dropped.\n"
     assert "Part 3 will be sent again." in await text(rig, "outbox", "retry", "--all")
     assert await text(rig, "outbox", "retry", "--all") == "No part has failed.\n"
@@ -56,6 +56,20 @@ async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
     refused = await skerry(rig, "outbox", "drop", "9")
     assert refused.returncode == 1
     assert b"skerry outbox list" in refused.stderr
+
+
+async def test_all_failed_parts_are_sent_again_also_when_a_list_has_not_all(rig: Rig) -> None:
+    number = 1005
+
+    def work(unit: Unit) -> None:
+        outbox.add(unit, RunId("r1"), 0, TO, ["x"] * number, 5)
+        unit.execute("UPDATE outbox SET state = 'failed'")
+
+    await rig.store.write(work)
+    done = await skerry(rig, "outbox", "list")
+    assert b"These are the 1000 oldest parts; there may be more." in done.stderr
+    answer = json.loads(await text(rig, "outbox", "retry", "--all", "--json"))
+    assert answer["parts"] == list(range(1, number + 1))
 
 
 async def test_backups_are_made_listed_and_checked_beside_a_gateway(rig: Rig) -> None:
