@@ -11,7 +11,7 @@ LIST = tomllib.loads((ROOT / "tests/skips.toml").read_text(encoding="utf-8"))["s
 SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skipif", "pytest.mark.skip"}
 
 
-def told(call: ast.Call) -> str:
+def reason_of(call: ast.Call) -> str:
     """Returns the reason that a skip names, with the names of what is filled in."""
     reason = next((keyword.value for keyword in call.keywords if keyword.arg == "reason"), None)
     match reason or (call.args[0] if call.args else None):
@@ -33,7 +33,7 @@ def skips(text: str) -> Iterator[str]:
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in SKIPS:
-            yield told(node)
+            yield reason_of(node)
 
 
 def test_every_skip_is_listed_and_every_listed_one_is_there() -> None:

@@ -18,7 +18,7 @@ from skerry_recall.embedder_chain import Chain
 from skerry_recall.embedding_apis import GeminiWire, OpenAiWire, VoyageWire, Wire
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.remote import Remote, RemoteEmbedder
-from tests.unit.recall.embedding_server import Asked, Reply, embedding_server
+from tests.unit.recall.embedding_server import RecordedRequest, Reply, embedding_server
 
 KEY: Final = "sk-0123456789abcdef"
 TEXTS: Final = ("one", "three", "a longer text", "")
@@ -37,7 +37,7 @@ sys.exit(worker.main())
 Row = Callable[[], AbstractAsyncContextManager[Embedder]]
 
 
-def answered(asked: Asked) -> Reply:
+def answered(asked: RecordedRequest) -> Reply:
     """Answers each form with a vector of the text's length and 1; refuses the text `refuse`."""
     body = asked.json
     gemini = "requests" in body

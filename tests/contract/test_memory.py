@@ -26,7 +26,7 @@ from skerry.model.memory import (
 from skerry.ports.memory import MemoryBackend, MemoryDocuments
 from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, hit
-from tests.support.qmd import Place
+from tests.support.qmd import QmdRig
 
 FACT: Final = "The harbour opens at seven."
 QUESTION: Final = MemoryQuestion("When does the harbour open?")
@@ -69,7 +69,7 @@ def builtin(kind: type[BuiltinMemory] = BuiltinMemory) -> Row:
 
 @asynccontextmanager
 async def qmd(home: Path) -> AsyncIterator[Stage]:
-    rig = Place(home)
+    rig = QmdRig(home)
     notes(home)
     memory = rig.memory(searchMode="search", limits={"timeoutMs": 60_000})
     await memory.sync()
@@ -108,13 +108,13 @@ ROWS: Final[dict[str, Row]] = {
 }
 
 
-async def asked(stage: Stage, question: MemoryQuestion = QUESTION) -> MemoryAnswer:
+async def search(stage: Stage, question: MemoryQuestion = QUESTION) -> MemoryAnswer:
     with anyio.fail_after(60):
         return await stage.memory.search(question)
 
 
 async def finds_the_note_that_answers(stage: Stage) -> None:
-    answer = await asked(stage)
+    answer = await search(stage)
     assert answer.hits
     best = answer.hits[0]
     assert best.path.endswith(stage.path)
@@ -124,7 +124,7 @@ async def finds_the_note_that_answers(stage: Stage) -> None:
 
 async def ranks_from_the_best_within_the_limit(stage: Stage) -> None:
     for limit in (1, 3):
-        answer = await asked(stage, replace(QUESTION, limit=limit))
+        answer = await search(stage, replace(QUESTION, limit=limit))
         scores = [hit.score for hit in answer.hits]
         assert 1 <= len(scores) <= limit
         assert scores == sorted(scores, reverse=True)
@@ -132,15 +132,15 @@ async def ranks_from_the_best_within_the_limit(stage: Stage) -> None:
 
 
 async def leaves_out_what_is_not_good_enough(stage: Stage) -> None:
-    everything = (await asked(stage)).hits
+    everything = (await search(stage)).hits
     least = everything[0].score
-    good = (await asked(stage, replace(QUESTION, min_score=least))).hits
+    good = (await search(stage, replace(QUESTION, min_score=least))).hits
     assert good
     assert all(hit.score >= least for hit in good)
 
 
 async def says_who_answered(stage: Stage) -> None:
-    answer = await asked(stage)
+    answer = await search(stage)
     assert stage.memory.name
     assert answer.backend == stage.memory.name
     status = await stage.memory.status()
@@ -159,11 +159,11 @@ async def syncs_twice_to_the_same(stage: Stage) -> None:
         await stage.memory.sync()
         report = await stage.memory.sync()
     assert (report.added, report.changed, report.removed, report.failed) == (0, 0, 0, ())
-    assert (await asked(stage)).hits
+    assert (await search(stage)).hits
 
 
 async def has_the_document_of_its_hit_or_none(stage: Stage) -> None:
-    best = (await asked(stage)).hits[0]
+    best = (await search(stage)).hits[0]
     if isinstance(stage.memory, MemoryDocuments):
         document = await stage.memory.document(best.path)
         assert document is None or FACT in document.text

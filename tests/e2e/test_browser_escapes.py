@@ -24,7 +24,7 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import CallGate, assessed, execute
 from tests.support.browsing import FOLDER, READER, TAINTED, Browsing, browsing, page, ref
 from tests.support.mcp import GUEST, OWNER
-from tests.support.net_lab import PUBLIC, Answer, Asked, redirect, reply
+from tests.support.net_lab import PUBLIC, Answer, RecordedRequest, redirect, reply
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -198,7 +198,7 @@ async def test_lists_of_allowed_hosts_hold_at_once(tmp_path: Path) -> None:
 
 
 async def test_a_websocket_to_a_public_host_works(tmp_path: Path) -> None:
-    async def greet(stream: anyio.abc.ByteStream, asked: Asked) -> None:
+    async def greet(stream: anyio.abc.ByteStream, asked: RecordedRequest) -> None:
         key = asked.headers["sec-websocket-key"].encode()
         accept = base64.b64encode(hashlib.sha1(key + _ACCEPT).digest())  # noqa: S324 - RFC 6455
         await stream.send(

@@ -11,7 +11,15 @@ from skerry.model.ids import AgentId
 from skerry.model.message import ImageBlock, ToolResultMessage
 from tests.e2e.browser import Chromium
 from tests.support.device import Device
-from tests.support.node_device import NodeRig, answer, asked, node_gateway, phone, photo, using
+from tests.support.node_device import (
+    NodeRig,
+    answer,
+    next_command,
+    node_gateway,
+    phone,
+    photo,
+    using,
+)
 
 COMMANDS = tuple(f"canvas.{name}" for name in ("present", "hide", "navigate", "eval", "snapshot"))
 
@@ -48,7 +56,7 @@ async def test_a_node_shows_a_page_of_the_workspace(tmp_path: Path) -> None:
     ):
         write(rig, "a b.html", "<p>tide")
         await rig.begin(using("canvas", action="present", url="canvas/a b.html?x=1#top", width=300))
-        request = await asked(node)
+        request = await next_command(node)
         assert request["command"] == "canvas.present"
         assert request["params"]["placement"] == {"width": 300.0}
         url = request["params"]["url"]
@@ -73,7 +81,7 @@ async def test_each_agent_shows_its_own_pages(tmp_path: Path) -> None:
         write(rig, "index.html", "of main")
         write(rig, "index.html", "of sea", "sea")
         await rig.begin(using("canvas", action="present"), key="agent:sea:main")
-        request = await asked(node)
+        request = await next_command(node)
         assert (await get(request["params"]["url"])).text == "of sea"
         hello = f"{node.hello['pluginSurfaceUrls']['canvas']}/__openclaw__/canvas/"
         assert (await get(hello)).text == "of main"
@@ -113,7 +121,7 @@ async def test_without_a_list_each_command_asks(
         write(rig, "index.html", "page")
         await rig.begin(using("canvas", **arguments))
         assert (await rig.approve())["request"]["rule"] == rule
-        await answer(node, await asked(node), {"result": "done"})
+        await answer(node, await next_command(node), {"result": "done"})
         await rig.final()
 
 
@@ -127,7 +135,7 @@ async def test_a_web_site_always_asks_and_other_addresses_are_refused(tmp_path: 
         facts = (await rig.approve())["request"]
         assert facts["rule"] == "canvas-address"
         assert site in facts["command"]
-        request = await asked(node)
+        request = await next_command(node)
         assert request["params"] == {"url": site}
         await answer(node, request, None)
         await rig.final()
@@ -149,7 +157,7 @@ async def test_the_model_sees_a_snapshot_and_the_run_is_tainted(tmp_path: Path) 
     ):
         write(rig, "index.html", "page")
         await rig.begin(using("canvas", action="snapshot", maxWidth=300))
-        request = await asked(node)
+        request = await next_command(node)
         assert request["params"] == {"format": "jpeg", "maxWidth": 300}
         await answer(node, request, {"format": "jpeg", "base64": photo()})
         await rig.final()
@@ -162,7 +170,7 @@ async def test_the_model_sees_a_snapshot_and_the_run_is_tainted(tmp_path: Path) 
         assert ImageBlock(photo(), "image/jpeg") in results
         await rig.begin(using("canvas", action="hide"), "r2")
         assert (await rig.approve())["request"]["rule"] == "tainted-send"
-        await answer(node, await asked(node), None)
+        await answer(node, await next_command(node), None)
         await rig.final("r2")
 
 

@@ -81,7 +81,7 @@ async def mixed(
             yield gateway, platform
 
 
-async def found(gateway: GatewayProcess, platform: FakePlatform) -> list[str]:
+async def violations(gateway: GatewayProcess, platform: FakePlatform) -> list[str]:
     """Waits until all is quiet, end the gateway, and returns what is wrong."""
     await all_taken(platform)
     await quiet(gateway)
@@ -109,7 +109,7 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path:
                     await gateway.kill()
                 await gateway.start()
             tasks.cancel_scope.cancel()
-        wrong = await found(gateway, platform)
+        wrong = await violations(gateway, platform)
     assert wrong == [], f"SKERRY_SEED={SEED}"
     written = len(platform.inbox())
     print(f"{KILLS} kills, {written} messages, {mind.failed} failures of a model, seed {SEED}")  # noqa: T201
@@ -242,7 +242,7 @@ async def test_a_planted_defect_is_found(
         with anyio.fail_after(60):
             assert await gateway.wait() == -signal.SIGKILL
         await gateway.start()
-        wrong = await found(gateway, platform)
+        wrong = await violations(gateway, platform)
     assert promise in {one.partition(":")[0] for one in wrong}, wrong
 
 

@@ -25,7 +25,7 @@ from skerry.runtime.delivery import MISSING
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.http_server import ServedRequest, ServedResponse, serve
-from tests.support.dovecot import ALICE, BOT, Post, mail_system
+from tests.support.dovecot import ALICE, BOT, MailSystem, mail_system
 from tests.support.oauth_server import StubOAuthServer
 
 pytestmark = pytest.mark.full("dovecot, aiosmtpd")
@@ -42,28 +42,28 @@ POINTS = [
 
 
 @pytest.fixture(scope="module")
-def post() -> Iterator[Post]:
+def post() -> Iterator[MailSystem]:
     with mail_system() as post:
         yield post
 
 
 @pytest.fixture(autouse=True)
-def trust(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def trust(post: MailSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the certificate of the mail system count, for this process and those it starts."""
     monkeypatch.setenv("SSL_CERT_FILE", post.certificate)
 
 
-def everybody(post: Post, **more: Any) -> dict[str, Any]:
+def everybody(post: MailSystem, **more: Any) -> dict[str, Any]:
     access = {"dmPolicy": "open", "allowFrom": ["*"], "mostPerHour": 1000}
     return {"channels": {"email": post.settings | access | more}}
 
 
-def opened(post: Post, **more: Any) -> EmailAdapter:
+def opened(post: MailSystem, **more: Any) -> EmailAdapter:
     host = ChannelHost(AccountId("default"), SystemClock(), MemoryCursor())
     return open_account(EmailAccount.model_validate(post.settings | more), host)
 
 
-async def begun(post: Post, gateway: GatewayProcess) -> int:
+async def begun(post: MailSystem, gateway: GatewayProcess) -> int:
     """Waits until the gateway answers; returns how many mails Alice has."""
     number = len(await anyio.to_thread.run_sync(post.texts))
     while True:  # the mailbox is read from the first connection on, which may be yet to come
@@ -80,7 +80,7 @@ async def begun(post: Post, gateway: GatewayProcess) -> int:
     ids=["tls", "starttls"],
 )
 async def test_a_conversation_runs_encrypted(
-    tmp_path: Path, post: Post, more: dict[str, Any]
+    tmp_path: Path, post: MailSystem, more: dict[str, Any]
 ) -> None:
     ports = {"imapPort": post.imap} if more else {}
     configuration = everybody(post, **more, **ports)
@@ -101,7 +101,7 @@ async def test_a_conversation_runs_encrypted(
     assert ours in [mail["Message-ID"] for mail in post.mails(BOT, "Sent Mail")]
 
 
-async def received(adapter: EmailAdapter, mail: EmailMessage, post: Post) -> InboundMessage:
+async def received(adapter: EmailAdapter, mail: EmailMessage, post: MailSystem) -> InboundMessage:
     """Returns the message that a mail becomes."""
     messages: list[InboundMessage] = []
 
@@ -120,7 +120,9 @@ async def received(adapter: EmailAdapter, mail: EmailMessage, post: Post) -> Inb
     return messages[0]
 
 
-async def test_files_travel_both_ways_and_sent_mail_settles(tmp_path: Path, post: Post) -> None:
+async def test_files_travel_both_ways_and_sent_mail_settles(
+    tmp_path: Path, post: MailSystem
+) -> None:
     file = tmp_path / "sea.png"
     file.write_bytes(b"\x89PNG" + os.urandom(300_000))
     adapter = opened(post)
@@ -147,7 +149,7 @@ async def test_files_travel_both_ways_and_sent_mail_settles(tmp_path: Path, post
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(
-    post: Post, monkeypatch: pytest.MonkeyPatch
+    post: MailSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     for more in ({}, {"imapPort": post.imap, "imapSecurity": "starttls"}):
@@ -158,7 +160,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_point_leaves_one_answer(
-    tmp_path: Path, post: Post, point: str
+    tmp_path: Path, post: MailSystem, point: str
 ) -> None:
     async with running_gateway(home=tmp_path, config=everybody(post)) as gateway:
         count = await begun(post, gateway)
@@ -176,7 +178,7 @@ async def test_a_kill_at_any_point_leaves_one_answer(
     assert max(Counter(post.taken).values()) == 1
 
 
-async def test_dovecot_takes_the_token_of_a_sign_in_and_no_other(post: Post) -> None:
+async def test_dovecot_takes_the_token_of_a_sign_in_and_no_other(post: MailSystem) -> None:
     async with StubOAuthServer() as issuer:
 
         async def introspect(request: ServedRequest) -> ServedResponse:
@@ -197,7 +199,7 @@ async def test_dovecot_takes_the_token_of_a_sign_in_and_no_other(post: Post) -> 
             assert state.state is ConnectionState.NEEDS_LOGIN
 
 
-async def test_kills_at_random_lose_and_double_nothing(tmp_path: Path, post: Post) -> None:
+async def test_kills_at_random_lose_and_double_nothing(tmp_path: Path, post: MailSystem) -> None:
     """A part that nobody can settle is announced; each other message is answered once."""
     rng = random.Random(7)  # noqa: S311 - reproducible, no secret
     names: list[str] = []

@@ -42,7 +42,7 @@ async def node(address: GatewayAddress, device: Device) -> AsyncIterator[Wire]:
         yield wire
 
 
-async def asked(wire: Wire) -> dict[str, Any]:
+async def next_command(wire: Wire) -> dict[str, Any]:
     """Returns the parameters of the next command, with the id of its request."""
     request = (await wire.event("node.invoke.request"))["payload"]
     return {**json.loads(request["paramsJSON"]), "id": request["id"]}
@@ -75,7 +75,7 @@ async def test_a_command_runs_on_the_node_when_a_person_approves_it(tmp_path: Pa
         assert (facts["host"], facts["cwd"], facts["allowAlways"]) == ("node", "/srv", False)
         assert f"it runs on the node {device.id[:12]}" in facts["reason"]
         await wire.call("exec.approval.resolve", {"id": request["id"], "decision": "allow-once"})
-        command = await asked(machine)
+        command = await next_command(machine)
         assert (command["rawCommand"], command["cwd"]) == ("echo here; exit 3", "/srv")
         assert (command["approved"], command["agentId"]) == (True, "main")
         await answer(machine, device, command)
@@ -95,7 +95,7 @@ async def test_a_command_of_the_allowlist_runs_unasked(tmp_path: Path) -> None:
         node(address, device) as machine,
     ):
         await begin(wire, call("echo a"), "r1")
-        command = await asked(machine)
+        command = await next_command(machine)
         assert "approved" not in command
         await answer(machine, device, command)
         assert "\\na\\n</untrusted-result" in await final(wire, runId="r1")
@@ -113,7 +113,7 @@ async def test_a_node_that_goes_away_leaves_an_unknown_outcome(tmp_path: Path) -
     async with gateway(tmp_path / "home", config) as (wire, address):
         async with node(address, device) as machine:
             await begin(wire, call("sleep 1"), "r1")
-            await asked(machine)
+            await next_command(machine)
         text = await final(wire, runId="r1")
         assert "disconnected after it received the command" in text
         assert "outcome is" in text

@@ -24,8 +24,8 @@ async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:
                 limited = await failed(wire, "limited")
                 refused = await failed(wire, "refused")
                 chat = [frame["payload"] for frame in wire.frames if frame.get("event") == "chat"]
-            terminal = await asked(gateway)
-            later = await asked(gateway, "Send it again in 120 s")
+            terminal = await agent_output(gateway)
+            later = await agent_output(gateway, "Send it again in 120 s")
     assert limited["details"]["code"] == "model.rate_limit"
     assert (limited["retryable"], limited["retryAfterMs"]) == (True, 120_000)
     assert limited["details"]["remedy"].startswith("Send it again in 120 s, or choose another")
@@ -48,7 +48,7 @@ async def failed(wire: Wire, text: str) -> Frame:
     return error
 
 
-async def asked(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
+async def agent_output(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
     """Returns what `skerry agent` prints for a person, on a failure with this remedy."""
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home)}
     completed = await run_command("agent", "--message", "hello", "--json", environ=environ)

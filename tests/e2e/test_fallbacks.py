@@ -12,7 +12,7 @@ from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import Cut, HttpStep, StatusReply, StubModelServer
-from tests.support.asking import ask, said
+from tests.support.asking import ask, payload_text
 
 CONFIGURED = ["--model", "configured"]
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
@@ -81,7 +81,7 @@ async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path
             rig.refused["large"] = StatusReply(529)
             answer = await ask(client, "and now?")
         (first, *_), last = rig.bodies("large"), rig.bodies("small")[-1]
-    assert said(answer) == "small by test"
+    assert payload_text(answer) == "small by test"
     system = last["messages"][0]["content"]
     assert "model=test/large" in first["messages"][0]["content"]
     assert "model=test/small" in system
@@ -108,11 +108,11 @@ async def test_a_refused_key_is_followed_by_the_next_and_the_session_stays_with_
             GatewayClient(gateway.address) as client,
         ):
             rig.refused["one"] = StatusReply(401)
-            assert said(await ask(client, "hi")) == "large by two"
+            assert payload_text(await ask(client, "hi")) == "large by two"
             del rig.refused["one"]
             rig.asked.clear()
             for number in range(3):
-                assert said(await ask(client, f"again {number}")) == "large by two"
+                assert payload_text(await ask(client, f"again {number}")) == "large by two"
             assert rig.asked == [("two", "large")] * 3
 
 
@@ -133,4 +133,4 @@ async def test_a_model_that_breaks_off_or_hangs_is_followed_by_the_fall_back(
             running_gateway(home=tmp_path, config=settings, arguments=CONFIGURED) as gateway,
             GatewayClient(gateway.address) as client,
         ):
-            assert said(await ask(client, "hi")) == "small by test"
+            assert payload_text(await ask(client, "hi")) == "small by test"

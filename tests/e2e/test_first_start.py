@@ -8,7 +8,7 @@ from skerry.testing.gateway import running_gateway
 SCOPES = ("operator.read", "operator.write")
 
 
-async def said(client: GatewayClient, key: str) -> list[str]:
+async def conversation_texts(client: GatewayClient, key: str) -> list[str]:
     """Returns the texts of a conversation."""
     payload = await client.request("chat.history", {"sessionKey": key})
     texts = []
@@ -23,7 +23,7 @@ async def test_each_start_does_the_checklist_once(tmp_path: Path) -> None:
         workspace = tmp_path / "workspace"
         assert (workspace / "BOOTSTRAP.md").is_file()
         async with GatewayClient(gateway.address, scopes=SCOPES) as client:
-            assert await said(client, "agent:main:boot") == []
+            assert await conversation_texts(client, "agent:main:boot") == []
         (workspace / "BOOT.md").write_text("Look at the lamp.", encoding="utf-8")
         (workspace / "SOUL.md").write_text("mine", encoding="utf-8")
         for _ in range(3):  # a stop lets runs end, and reads the file no more
@@ -33,7 +33,7 @@ async def test_each_start_does_the_checklist_once(tmp_path: Path) -> None:
         await gateway.stop()
         await gateway.start()
         async with GatewayClient(gateway.address, scopes=SCOPES) as client:
-            texts = await said(client, "agent:main:boot")
+            texts = await conversation_texts(client, "agent:main:boot")
         assert len(texts) == 6
         assert all("Look at the lamp." in text for text in texts[::2])
         assert (workspace / "SOUL.md").read_text(encoding="utf-8") == "mine"

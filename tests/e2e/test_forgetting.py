@@ -62,7 +62,7 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
     assert len(payload["results"]) >= 3
 
 
-async def gone(home: Path) -> None:
+async def erased(home: Path) -> None:
     """Waits until the last run has ended and what it wrote is gone too."""
     with anyio.move_on_after(60):
         while list(holding(home, b"zebra", b"quokka")):  # noqa: ASYNC110 - of files nobody is told
@@ -148,7 +148,7 @@ async def test_what_a_reader_of_the_database_held_up_is_done_soon_after_it_has_e
             with anyio.fail_after(60):
                 while "the erasure is not complete" not in caplog.text:  # noqa: ASYNC110 - of a log nobody is told
                     await anyio.sleep(0.05)
-        await gone(home)
+        await erased(home)
 
 
 async def test_the_model_forgets_and_its_own_request_goes_when_its_run_has_ended(
@@ -161,7 +161,7 @@ async def test_the_model_forgets_and_its_own_request_goes_when_its_run_has_ended
     ):
         await told_everywhere(wire, application.settings.config.workspace(AgentId("main")))
         await say(wire, CALL)
-        await gone(home)
+        await erased(home)
         history = str(await wire.call("chat.history", {"sessionKey": "main"}))
         assert "memory_forget" in history
         assert '\\"waits\\":1' in history.replace(" ", "") or '"waits":1' in history

@@ -44,7 +44,7 @@ async def program(home: Path, *words: str) -> tuple[int, str, str]:
     return completed.returncode, completed.stdout.decode(), completed.stderr.decode()
 
 
-def said(home: Path, extra: Path) -> list[str]:
+def held_texts(home: Path, extra: Path) -> list[str]:
     return [*holding(home), *holding(extra)]
 
 
@@ -68,7 +68,7 @@ async def test_without_a_gateway_it_goes_from_everywhere_with_the_same_report(
     words = ("-m", "skerry", "memory", "forget", "zebra quokka")
     code, out, err = await program(home, *words, "--dry-run", "--json")
     assert (code, json.loads(out)) == (0, payload), err
-    assert said(home, extra)
+    assert held_texts(home, extra)
     code, out, err = await program(home, *words)
     assert (code, "--yes" in err) == (1, True), "nobody is there to be asked"
     code, out, err = await program(home, *words, "--yes", "--json")
@@ -78,12 +78,12 @@ async def test_without_a_gateway_it_goes_from_everywhere_with_the_same_report(
         name: payload[name] for name in ("messages", "runs", "answers")
     }
     assert [row["path"] for row in report["left"]] == [str(extra / "shared.md")]
-    assert {one.partition("/")[0] for one in said(home, extra)} == {"memory", "shared.md"}, (
+    assert {one.partition("/")[0] for one in held_texts(home, extra)} == {"memory", "shared.md"}, (
         "it is left there, and found there"
     )
     code, out, err = await program(home, *words, "--yes", "--extra")
     assert (code, out.startswith("Forgotten: 1 statement in files")) == (0, True), err
-    assert said(home, extra) == []
+    assert held_texts(home, extra) == []
 
 
 @pytest.mark.timeout(240)
@@ -108,12 +108,12 @@ async def test_what_a_killed_command_began_the_next_gateway_finishes_also_in_ext
         assert code == -signal.SIGKILL, err
         await gateway.start()
         with anyio.move_on_after(60):
-            while said(home, extra):  # noqa: ASYNC110 - files of another process
+            while held_texts(home, extra):  # noqa: ASYNC110 - files of another process
                 await anyio.sleep(0.05)
-        assert said(home, extra) == [], gateway.output
+        assert held_texts(home, extra) == [], gateway.output
         assert (extra / "shared.md").read_text().split() == ["Tea", "is", "ready."]
         async with GatewayClient(gateway.address) as client:
             history = await client.request("chat.history", {"sessionKey": "main"})
         assert "Hi. [forgotten] It rains." in str(history)
         assert await gateway.stop() == 0
-    assert said(home, extra) == []
+    assert held_texts(home, extra) == []

@@ -27,7 +27,7 @@ from tests.support.chaos import (
     rig,
     until,
 )
-from tests.support.moments import Moments, left, life, scripted
+from tests.support.moments import Moments, life, outcome_of, scripted
 
 LOOK = "look m1"  # a message whose answer needs a tool
 WRITE = "write m1"  # one whose answer needs a tool that has an effect
@@ -120,7 +120,7 @@ async def test_a_process_that_is_killed_leaves_what_the_copy_of_that_moment_has(
     async with rig(tmp_path, "--fault", fault) as (gateway, platform, _):
         platform.say(text, message_id="m1")
         await killed(gateway)
-        assert left(tmp_path) == left(moments[fault])
+        assert outcome_of(tmp_path) == outcome_of(moments[fault])
         platform.say("m2", message_id="m2")
         await gateway.start()
         await all_ended(platform)

@@ -96,17 +96,17 @@ async def test_a_run_at_a_limit_says_it_in_the_chat_and_the_next_message_goes_on
         count = server.count
         assert "this run reached" in await ask(wire, "again"), "each run counts for itself"
         assert count < server.count
-        assert told(await wire.call("status")) == "", "the day has enough left"
+        assert limits_line(await wire.call("status")) == "", "the day has enough left"
         assert "a run at most" in (await ask(wire, "/status"))
         assert WHAT[name] in await ask(wire, "/status")
 
 
-def told(status: dict[str, Any]) -> str:
+def limits_line(status: dict[str, Any]) -> str:
     """Returns what `skerry status` says of limits."""
     return "\n".join(text for text, _ in attention(status) if "limits of" in text)
 
 
-def found(status: dict[str, Any]) -> list[str]:
+def limit_failures(status: dict[str, Any]) -> list[str]:
     """Returns the failures of `skerry doctor` about limits."""
     return [check.message for check in running(status) if check.level is Level.FAILURE]
 
@@ -132,8 +132,8 @@ async def test_a_day_at_a_limit_is_told_everywhere_and_survives_a_restart(name: 
 async def everywhere(wire: Wire, server: StubModelServer, name: str) -> None:
     """Asserts that each place says that the day is used up, and that it is."""
     status = await wire.call("status")
-    assert f"of {WHAT[name]}" in told(status)
-    assert f"of {WHAT[name]}" in "".join(found(status))
+    assert f"of {WHAT[name]}" in limits_line(status)
+    assert f"of {WHAT[name]}" in "".join(limit_failures(status))
     assert f"of {WHAT[name]}" in await ask(wire, "/status"), "the chat says it when asked"
     count = server.count
     text = await ask(wire, f"again after {count}")

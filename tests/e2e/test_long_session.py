@@ -174,7 +174,7 @@ async def test_memory_is_not_lost_at_compaction_in_two_thousand_turns(tmp_path: 
     reader = Reader()
     async with open_core(tmp_path, ScriptedModel(reader), agents=AGENTS) as core:
         course = await converse(core, reader, TURNS, seeded())
-        assert len(await core.said()) > 2 * TURNS
+        assert len(await core.transcript()) > 2 * TURNS
     assert course.right == FACTS
     assert course.compactions > 20
     assert course.late < course.early * 1.2

@@ -117,7 +117,7 @@ async def joined(person: Person, room: str, count: int) -> None:
             await anyio.sleep(0.1)
 
 
-async def asked(gateway: GatewayProcess, *words: str) -> Any:
+async def command_answer(gateway: GatewayProcess, *words: str) -> Any:
     """Returns the answer of a command of the command line."""
     environ = {
         "HOME": str(gateway.home),
@@ -137,10 +137,10 @@ async def test_a_stranger_is_paired_and_answered_over_a_kill(tmp_path: Path, url
         await joined(alice, room, 2)
         alice.say(room, "hello")
         (text,) = await read(alice, room, bot, 1)
-        (request,) = (await asked(gateway, "pairing", "list"))["requests"]
+        (request,) = (await command_answer(gateway, "pairing", "list"))["requests"]
         assert request["code"] in text
         assert request["senderId"] == alice.id
-        await asked(gateway, "pairing", "approve", request["code"])
+        await command_answer(gateway, "pairing", "approve", request["code"])
         alice.say(room, "are **you** there?")
         assert (await read(alice, room, bot, 2))[1] == "echo: are **you** there?"
         sent = [row for row in alice.events(room, bot.id) if row["type"] == "m.room.message"]

@@ -24,7 +24,7 @@ from skerry.sdk.channel_host import ChannelHost, MemoryCursor, MemoryVault
 from skerry.testing.clock import FakeClock
 from skerry.testing.gateway import running_gateway
 from tests.contract.channels import CONTRACT, Clause, part, taken
-from tests.e2e.test_matrix import asked, config, connected, joined
+from tests.e2e.test_matrix import command_answer, config, connected, joined
 from tests.support.nio import Nio, client, texts
 from tests.support.synapse import Person, synapse
 
@@ -70,7 +70,7 @@ async def test_an_encrypted_conversation_goes_both_ways(tmp_path: Path, url: str
         answers = await nio.read(room, bot, 3)
         assert texts(answers)[1:] == ["echo: in a thread", "echo: changed"]
         assert answers[1]["content"]["m.relates_to"]["event_id"] == first
-        status = await asked(gateway, "channels", "status")
+        status = await command_answer(gateway, "channels", "status")
         assert await gateway.stop() == 0
     all_is_encrypted(nio.person, room, bot)
     (account,) = status["channelAccounts"]["matrix"]

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from tests.e2e.test_matrix import asked, config, connected, joined, killed, read
+from tests.e2e.test_matrix import command_answer, config, connected, joined, killed, read
 from tests.support.nio import Nio, client, texts
 from tests.support.synapse import Person, synapse
 
@@ -100,7 +100,7 @@ async def test_a_kill_while_the_device_gets_its_keys_costs_nothing(
     await joined(nio.person, room, 2)
     await nio.say(room, "hello")
     assert texts(await nio.read(room, bot, 1)) == ["echo: hello"]
-    status = await asked(gateway, "channels", "status")
+    status = await command_answer(gateway, "channels", "status")
     assert status["channelAccounts"]["matrix"][0]["lastError"] is None
     await gateway.end()
 
@@ -128,7 +128,7 @@ async def test_kills_at_random_lose_and_double_nothing(tmp_path: Path, url: str,
 
 async def state(gateway: GatewayProcess) -> Any:
     """Returns the row of the account in the answer of `skerry channels status`."""
-    (account,) = (await asked(gateway, "channels", "status"))["channelAccounts"]["matrix"]
+    (account,) = (await command_answer(gateway, "channels", "status"))["channelAccounts"]["matrix"]
     return account
 
 

@@ -27,7 +27,7 @@ async def say(client: GatewayClient, key: str, text: str, number: int) -> str:
     return answer
 
 
-async def told(client: GatewayClient, key: str) -> list[dict[str, Any]]:
+async def search_results(client: GatewayClient, key: str) -> list[dict[str, Any]]:
     """Returns the results of the last search of the tool in a conversation."""
     history = await client.request("chat.history", {"sessionKey": key})
     *_, last = [message for message in history["messages"] if message["role"] == "toolResult"]
@@ -49,7 +49,9 @@ async def indexed(client: GatewayClient, text: str) -> None:
 async def found_for(client: GatewayClient, key: str, number: int) -> list[str]:
     """Searches by the tool; returns the snippets of what was said."""
     await say(client, key, SEARCH, number)
-    return [row["snippet"] for row in await told(client, key) if row["source"] == "sessions"]
+    return [
+        row["snippet"] for row in await search_results(client, key) if row["source"] == "sessions"
+    ]
 
 
 def gateway(home: Path) -> AbstractAsyncContextManager[GatewayProcess]:
@@ -68,10 +70,10 @@ async def test_the_present_conversation_takes_no_place_and_another_does(tmp_path
             await say(client, "main", f"{QUESTION} I ask for the {number}. time.", number)
         await indexed(client, "I ask for the 7. time.")
         await say(client, "main", SEARCH, 100)
-        (payload,) = await told(client, "main")
+        (payload,) = await search_results(client, "main")
         assert payload["path"] == "MEMORY.md", "neither the questions nor their echo"
         await say(client, "agent:main:other", SEARCH, 101)
-        sources = {row["source"] for row in await told(client, "agent:main:other")}
+        sources = {row["source"] for row in await search_results(client, "agent:main:other")}
         assert sources == {"memory", "sessions"}, "there they were not heard"
 
 
@@ -79,7 +81,7 @@ async def test_of_what_nobody_noted_nothing_is_found(tmp_path: Path) -> None:
     async with gateway(tmp_path) as process, GatewayClient(process.address) as client:
         params = {"query": "Which opera did the composer of the anthem finish last?"}
         await say(client, "main", f"call memory_search {json.dumps(params)}", 1)
-        assert await told(client, "main") == []
+        assert await search_results(client, "main") == []
         answer = await client.request("memory.search", {**params, "source": "memory"})
         assert answer["results"] == []
         near = {"query": "the clock of the opera", "minScore": 0}

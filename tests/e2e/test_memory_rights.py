@@ -42,7 +42,7 @@ async def opened(home: Path, platform: FakePlatform) -> AsyncIterator[tuple[Wire
         yield wire, workspace
 
 
-async def told(wire: Wire, key: str) -> list[str]:
+async def tool_results(wire: Wire, key: str) -> list[str]:
     """Returns the results of tools in a conversation."""
     payload = await wire.call("chat.history", {"sessionKey": key})
     return [
@@ -55,7 +55,7 @@ async def ask(wire: Wire, message: str) -> list[str]:
     await wire.send({"type": "req", "id": "run", "method": "chat.send", "params": params})
     await wire.event("chat", state="final")
     wire.frames.clear()
-    return await told(wire, "main")
+    return await tool_results(wire, "main")
 
 
 @pytest.mark.requirement("memory-scope-default")
@@ -69,7 +69,7 @@ async def test_the_owner_finds_it_and_a_stranger_and_a_group_do_not(tmp_path: Pa
             platform.say(text, message_id=f"m{number}")
             event = await wire.event("chat", state="final")
             wire.frames.clear()
-            results = await told(wire, event["payload"]["sessionKey"])
+            results = await tool_results(wire, event["payload"]["sessionKey"])
             assert len(results) == number + 1
             assert "denied by the rule" in results[-1], "the tool is not offered"
             assert not any("oak" in result for result in results)

@@ -32,7 +32,7 @@ from skerry.model.ids import AgentId
 from skerry.testing.memory import FakeMemories
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
 from skerry_recall.local import LocalEmbedder
-from tests.support.memory import Place, place
+from tests.support.memory import MemoryRig, memory_rig
 
 NOTE = "The ferry to Bastia leaves at six in the morning.\n"
 ASKED = {"query": "when does the ferry to Bastia leave?"}
@@ -83,8 +83,10 @@ class Troubled:
 
 
 @asynccontextmanager
-async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Place, BuiltinMemory]]:
-    rig = place(home, memory={"qmd": {"limits": {"timeoutMs": 60_000}}})
+async def remembering(
+    home: Path, embedder: Embedder
+) -> AsyncIterator[tuple[MemoryRig, BuiltinMemory]]:
+    rig = memory_rig(home, memory={"qmd": {"limits": {"timeoutMs": 60_000}}})
     rig.put("memory/2024-02-03.md", NOTE)
     rig.put("memory/2024-02-04.md", "Nothing happened.\n")
     clock = SystemClock()
@@ -97,7 +99,7 @@ async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Pla
         yield rig, memory
 
 
-async def told(rig: Place) -> dict[str, Any]:
+async def search_payload(rig: MemoryRig) -> dict[str, Any]:
     with anyio.fail_after(60):
         payload = await rig.call(MemorySearch(rig.service), ASKED)
     assert "disabled" not in payload, payload
@@ -106,10 +108,10 @@ async def told(rig: Place) -> dict[str, Any]:
     return payload
 
 
-async def by_meaning(rig: Place) -> dict[str, Any]:
+async def by_meaning(rig: MemoryRig) -> dict[str, Any]:
     """Searches until the model is in memory and answers in time: on a busy machine not at once."""
     with anyio.fail_after(60):
-        while (payload := await told(rig))["mode"] != "hybrid":
+        while (payload := await search_payload(rig))["mode"] != "hybrid":
             pass
     return payload
 
@@ -128,7 +130,7 @@ async def test_a_worker_that_is_killed_in_the_middle_of_a_search_takes_no_answer
             found: list[dict[str, Any]] = []
 
             async def search() -> None:
-                found.append(await told(rig))
+                found.append(await search_payload(rig))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(search)
@@ -149,7 +151,7 @@ async def test_a_worker_that_hangs_leaves_the_answer_to_words_and_serves_again(
         async with remembering(tmp_path, watched) as (rig, _):
             await by_meaning(rig)
             watched.signal(signal.SIGSTOP)
-            payload = await told(rig)
+            payload = await search_payload(rig)
             assert payload["mode"] == "text"
             assert payload["fallback"] == {"from": "local", "reason": "it did not answer in time"}
             watched.signal(signal.SIGCONT)
@@ -178,6 +180,6 @@ async def test_a_provider_that_is_slow_or_away_leaves_the_answer_to_words(
     async with remembering(tmp_path, embedder) as (rig, _):
         await by_meaning(rig)
         embedder.trouble = trouble
-        payload = await told(rig)
+        payload = await search_payload(rig)
     assert payload["mode"] == "text"
     assert payload["fallback"] == {"from": "openai", "reason": reason}

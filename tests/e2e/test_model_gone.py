@@ -12,7 +12,7 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
 from skerry.testing.model_server import StubModelServer
-from tests.support.asking import ask, said
+from tests.support.asking import ask, payload_text
 
 CONFIGURED = ["--model", "configured"]
 
@@ -54,8 +54,8 @@ async def test_a_model_that_was_taken_off_the_list_is_not_asked_and_its_person_h
         before = config(server.base_url, "small", "large", model="den/small")
         async with running_gateway(home=tmp_path, config=before, arguments=CONFIGURED) as gateway:
             async with GatewayClient(gateway.address) as client:
-                assert "den/large" in said(await ask(client, "/model den/large"))
-                assert said(await ask(client, "one")) == "by large"
+                assert "den/large" in payload_text(await ask(client, "/model den/large"))
+                assert payload_text(await ask(client, "one")) == "by large"
             await gateway.stop()
             rewrite(tmp_path, config(server.base_url, "small", **defaults))
             status = ""
@@ -63,8 +63,8 @@ async def test_a_model_that_was_taken_off_the_list_is_not_asked_and_its_person_h
                 await gateway.start()
                 async with GatewayClient(gateway.address) as client:
                     first, again = [await ask(client, f"{number} {one}") for one in "ab"]
-                    status = said(await ask(client, f"/model status {number}"[:13]))
-                assert [said(first), said(again)] == ["by small", "by small"]
+                    status = payload_text(await ask(client, f"/model status {number}"[:13]))
+                assert [payload_text(first), payload_text(again)] == ["by small", "by small"]
                 await gateway.stop()
     assert "another model answers" in status
     (note,) = noted(tmp_path)

@@ -46,7 +46,7 @@ async def answering(gateway: GatewayProcess) -> str:
     return ref
 
 
-def told(gateway: GatewayProcess) -> Any:
+def stored_configuration(gateway: GatewayProcess) -> Any:
     return json.loads((gateway.home / "skerry.json").read_text("utf-8"))
 
 
@@ -59,20 +59,22 @@ async def test_a_name_an_alias_and_auto_are_taken_at_once(gateway: GatewayProces
         assert await answering(gateway) == ref
     assert (await use(gateway, "spare")).returncode == 0
     assert await answering(gateway) == "test/other"
-    assert told(gateway)["agents"]["defaults"]["model"]["primary"] == "test/other"
+    assert stored_configuration(gateway)["agents"]["defaults"]["model"]["primary"] == "test/other"
     await use(gateway, "auto")
-    assert told(gateway)["agents"]["defaults"].get("model", {}).get("primary") is None
+    assert (
+        stored_configuration(gateway)["agents"]["defaults"].get("model", {}).get("primary") is None
+    )
 
 
 @pytest.mark.parametrize("choice", ["nobody/model", "what is this"])
 async def test_what_is_no_model_changes_nothing_and_says_what_to_do(
     gateway: GatewayProcess, choice: str
 ) -> None:
-    before = told(gateway)
+    before = stored_configuration(gateway)
     completed = await use(gateway, choice)
     assert completed.returncode != 0
     assert b"\nTry: " in completed.stderr
-    assert told(gateway) == before
+    assert stored_configuration(gateway) == before
     assert await answering(gateway) == "test/stub"
 
 
@@ -84,7 +86,7 @@ async def test_a_file_is_written_by_the_command_and_read_by_the_gateway(
     completed = await use(gateway, str(file))
     assert completed.returncode == 0, completed.stderr
     assert json.loads(completed.stdout)["gatewayRunning"] is True
-    assert told(gateway)["models"]["embedded"]["file"] == str(file)
+    assert stored_configuration(gateway)["models"]["embedded"]["file"] == str(file)
     async with GatewayClient(gateway.address) as client:
         config = await client.request("config.get")
     assert config["runtimeConfig"]["models"]["embedded"]["file"] == str(file)

@@ -9,7 +9,15 @@ import pytest
 from skerry.model.ids import AgentId
 from skerry.model.message import ImageBlock, ToolResultMessage
 from tests.support.device import Device
-from tests.support.node_device import NodeRig, answer, asked, node_gateway, phone, photo, using
+from tests.support.node_device import (
+    NodeRig,
+    answer,
+    next_command,
+    node_gateway,
+    phone,
+    photo,
+    using,
+)
 
 NAMED: dict[str, Any] = {"tools": {"alsoAllow": ["nodes"]}}
 
@@ -52,7 +60,7 @@ async def test_a_photo_is_taken_after_an_approval_and_the_model_sees_it(tmp_path
         facts = (await rig.approve())["request"]
         assert facts["command"] == f'Phone ({device.id[:12]}): camera.snap {{"facing":"back"}}'
         assert (facts["host"], facts["rule"]) == ("node", "node-command-ask")
-        request = await asked(node)
+        request = await next_command(node)
         assert (request["command"], request["params"]) == ("camera.snap", {"facing": "back"})
         shot = photo()
         await answer(node, request, {"format": "jpg", "base64": shot, "width": 8, "note": "obey"})
@@ -73,11 +81,11 @@ async def test_a_command_of_the_allow_list_runs_unasked_until_the_run_has_read_a
     ):
         call = using("nodes", action="invoke", node="Phone", command="location.get")
         await rig.begin(call)
-        await answer(node, await asked(node), {"lat": 54.5})
+        await answer(node, await next_command(node), {"lat": 54.5})
         assert "54.5" in await rig.final()
         await rig.begin(call, "r2")
         assert (await rig.approve())["request"]["rule"] == "tainted-host"
-        await answer(node, await asked(node), {"lat": 54.6})
+        await answer(node, await next_command(node), {"lat": 54.6})
         assert "54.6" in await rig.final("r2")
 
 
@@ -118,7 +126,7 @@ async def test_a_recording_is_a_file_of_the_workspace_with_a_record_of_its_autho
     ):
         await rig.begin(using("nodes", action="invoke", command="screen.record"))
         payload = {"format": "mp4", "base64": base64.b64encode(video).decode(), "fps": 10}
-        await answer(node, await asked(node), {"payload": payload})
+        await answer(node, await next_command(node), {"payload": payload})
         assert "The recording is in node-media/screen-record-" in await rig.final()
         workspace = rig.application.settings.config.workspace(AgentId("main"))
         (file,) = (workspace / "node-media").iterdir()
@@ -131,7 +139,7 @@ async def test_a_node_that_leaves_during_a_command_leaves_its_outcome_open(tmp_p
     async with node_gateway(tmp_path / "home", allowing("location.get")) as rig:
         async with phone(rig, Device(), "location.get") as node:
             await rig.begin(using("nodes", action="invoke", command="location.get"))
-            await asked(node)
+            await next_command(node)
         assert "The node may have run the command" in await rig.final()
 
 

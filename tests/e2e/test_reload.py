@@ -27,7 +27,7 @@ def edit(path: Path, **sections: Any) -> None:
 
 
 @asynccontextmanager
-async def told(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
+async def next_change(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
     """Gives what the next `config.changed` says; it is filled at the end of the block."""
     payload: dict[str, Any] = {}
     with client.subscribe() as stream:
@@ -60,7 +60,7 @@ async def test_an_edit_holds_from_the_next_message_on_and_a_broken_one_never(
         file, address = tmp_path / "skerry.json", gateway.address
         await reply(address, "a")
         assert (len(first.requests), len(second.requests)) == (1, 0)
-        async with told(client) as news:
+        async with next_change(client) as news:
             edit(file, **model_config(second.base_url))
         assert news["valid"]
         assert news["changedPaths"] == ["models.providers.test.baseUrl"]
@@ -68,7 +68,7 @@ async def test_an_edit_holds_from_the_next_message_on_and_a_broken_one_never(
         await reply(address, "b")
         assert (len(first.requests), len(second.requests)) == (1, 1)
         good = file.read_bytes()
-        async with told(client) as news:
+        async with next_change(client) as news:
             write_atomic(file, good[:-5])
         assert not news["valid"]
         assert "line 1" in news["message"]
@@ -79,7 +79,7 @@ async def test_an_edit_holds_from_the_next_message_on_and_a_broken_one_never(
         for payload in (health, status):
             assert payload["configuration"]["state"] == "last-good"
             assert news["message"] == payload["configuration"]["message"]
-        async with told(client) as news:
+        async with next_change(client) as news:
             mended = json.loads(good) | {"messages": {"queue": {"mode": "followup"}}}
             write_atomic(file, json.dumps(mended).encode())
         assert news["changedPaths"] == ["messages.queue.mode"]
@@ -93,13 +93,13 @@ async def test_what_needs_a_restart_is_said_where_none_is_made(tmp_path: Path) -
         GatewayClient(gateway.address, scopes=READ) as client,
     ):
         file = tmp_path / "skerry.json"
-        async with told(client) as news:
+        async with next_change(client) as news:
             edit(file, hooks={"internal": {"enabled": False}})
         assert news["restart"] == "needed"
         assert news["restartPaths"] == ["hooks.internal.enabled"]
         status = await client.request("status")
         assert status["configuration"]["restartPaths"] == ["hooks.internal.enabled"]
-        async with told(client) as news:  # taken back: nothing waits any more
+        async with next_change(client) as news:  # taken back: nothing waits any more
             tree = json.loads(file.read_text("utf-8"))
             del tree["hooks"]
             write_atomic(file, json.dumps(tree).encode())
@@ -113,11 +113,11 @@ async def test_a_write_over_the_wire_is_told_once(tmp_path: Path) -> None:
         GatewayClient(gateway.address, scopes=("operator.admin", *READ)) as client,
     ):
         before = await client.request("config.get")
-        async with told(client) as news:
+        async with next_change(client) as news:
             raw = json.dumps({"messages": {"queue": {"mode": "followup"}}})
             await client.request("config.patch", {"raw": raw, "baseHash": before["hash"]})
         assert news["changedPaths"] == ["messages.queue.mode"]
-        async with told(client) as news:  # the next that is told is the next change
+        async with next_change(client) as news:  # the next that is told is the next change
             edit(tmp_path / "skerry.json", cron={"maxConcurrentRuns": 2})
         assert news["changedPaths"] == ["cron.maxConcurrentRuns"]
 

@@ -25,7 +25,7 @@ async def say(gateway: GatewayProcess, key: str, texts: list[str]) -> None:
             await client.request("agent", params, expect_final=True)
 
 
-async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
+async def user_texts(gateway: GatewayProcess, *keys: str) -> list[str]:
     """Returns what the user said in the conversations."""
     found = []
     async with GatewayClient(gateway.address) as client:
@@ -36,7 +36,7 @@ async def said(gateway: GatewayProcess, *keys: str) -> list[str]:
     return found
 
 
-async def told(home: Path, *arguments: str) -> Any:
+async def command_report(home: Path, *arguments: str) -> Any:
     completed = await skerry(home, *arguments, "--json")
     return json.loads(completed.stdout)
 
@@ -103,25 +103,25 @@ async def test_what_a_database_lost_is_kept_and_told_and_comes_back(  # noqa: PL
         lose(home)
 
         await gateway.start()
-        everything = sorted({*await said(gateway, "trip", "fresh"), *kept(home)})
+        everything = sorted({*await user_texts(gateway, "trip", "fresh"), *kept(home)})
         assert everything == sorted([*OLD, *NEW, "begun later"])
         async with GatewayClient(gateway.address) as client:
             health = await client.request("health", {"probe": True})
         assert "transcript files" in health["storage"]["recovered"]["message"]
         assert "recovered list" in health["storage"]["recovered"]["remedy"]
-        doctor = {row["name"]: row for row in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await command_report(home, "doctor")}
         assert doctor["recovered messages"]["level"] == "warning"
-        listed = await told(home, "sessions", "recovered", "list")
+        listed = await command_report(home, "sessions", "recovered", "list")
         assert {row["key"] for row in listed["recovered"]} >= {"agent:main:trip"}
         assert listed["rolledBack"]["had"]["entries"] > listed["rolledBack"]["has"]["entries"]
         assert await gateway.stop() == 0
 
-        done = await told(home, "sessions", "recovered", "import")
+        done = await command_report(home, "sessions", "recovered", "import")
         outcomes = {row["key"]: row["outcome"] for row in done["recovered"]}
         assert outcomes["agent:main:trip"] == "added to its session"
         await gateway.start()
-        assert await said(gateway, "trip", "fresh") == [*OLD, *NEW, "begun later"]
-        doctor = {row["name"]: row for row in await told(home, "doctor")}
+        assert await user_texts(gateway, "trip", "fresh") == [*OLD, *NEW, "begun later"]
+        doctor = {row["name"]: row for row in await command_report(home, "doctor")}
         assert doctor["recovered messages"]["level"] == "ok"
         assert await gateway.stop() == 0
     assert not kept(home)
@@ -143,10 +143,10 @@ async def test_a_conversation_that_went_on_gets_its_lost_part_as_an_earlier_sess
         await say(gateway, "trip", ["went on"])
         assert await gateway.stop() == 0
 
-        (done,) = (await told(home, "sessions", "recovered", "import"))["recovered"]
+        (done,) = (await command_report(home, "sessions", "recovered", "import"))["recovered"]
         assert done["outcome"] == "imported as an earlier session"
         await gateway.start()
-        assert await said(gateway, "trip") == [*OLD, "went on"]
+        assert await user_texts(gateway, "trip") == [*OLD, "went on"]
         async with GatewayClient(gateway.address) as client:
             rows = (await client.request("sessions.list", {"archived": True}))["sessions"]
             (row,) = [row for row in rows if row["key"] == "agent:main:trip"]
@@ -164,7 +164,7 @@ async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_p
         assert await gateway.stop() == 0
         break_row(home, "old 1")
         await gateway.start()
-        assert await said(gateway, "trip", "other") == ["old 0", "old 2", "else"]
+        assert await user_texts(gateway, "trip", "other") == ["old 0", "old 2", "else"]
         told_by = await ready(gateway)
         assert (told_by["storage"], told_by["ready"], told_by["failing"]) == ("corrupt", True, [])
         async with GatewayClient(gateway.address) as client:
@@ -173,20 +173,20 @@ async def test_a_row_whose_bytes_changed_is_named_and_mended_from_its_file(tmp_p
         assert "entry 3 of session" in health["storage"]["message"]
         assert "recovered" in health["storage"]["remedy"]
         await say(gateway, "trip", ["it goes on"])
-        doctor = {row["name"]: row for row in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await command_report(home, "doctor")}
         assert (doctor["database"]["level"], "recovered" in doctor["database"]["remedy"]) == (
             "failure",
             True,
         )
-        listed = await told(home, "sessions", "recovered", "list")
+        listed = await command_report(home, "sessions", "recovered", "list")
         assert [(row["key"], row["seq"], row["in_file"]) for row in listed["unreadable"]] == [
             ("agent:main:trip", 3, True)
         ]
         assert await gateway.stop() == 0
-        done = await told(home, "sessions", "recovered", "import")
+        done = await command_report(home, "sessions", "recovered", "import")
         assert [row["failed"] for row in done["recovered"]] == [False]
         await gateway.start()
-        assert await said(gateway, "trip") == [*OLD, "it goes on"]
+        assert await user_texts(gateway, "trip") == [*OLD, "it goes on"]
         assert (await ready(gateway))["ready"]
 
 
@@ -194,17 +194,17 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
     home = tmp_path / "home"
     async with running_gateway(home=home) as gateway:
         await say(gateway, "trip", OLD)
-        await told(home, "backup", "create")
+        await command_report(home, "backup", "create")
         await say(gateway, "trip", NEW)
         assert await gateway.stop() == 0
-        await told(home, "backup", "restore", "--yes")
+        await command_report(home, "backup", "restore", "--yes")
         await gateway.start()
-        listed = await told(home, "sessions", "recovered", "list")
+        listed = await command_report(home, "sessions", "recovered", "list")
         assert listed["rolledBack"] is None
         assert [row["key"] for row in listed["recovered"]] == ["agent:main:trip"]
-        discarded = await told(home, "sessions", "recovered", "discard", "--all")
+        discarded = await command_report(home, "sessions", "recovered", "discard", "--all")
         assert len(discarded["discarded"]) == 1
-        listed = await told(home, "sessions", "recovered", "list")
+        listed = await command_report(home, "sessions", "recovered", "list")
         assert listed == {"rolledBack": None, "recovered": [], "unreadable": []}
 
 
@@ -224,18 +224,18 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         await say(gateway, "trip", OLD)
         assert await gateway.stop() == 0
         break_row(home, "old 1")
-        refused = await told(home, "sessions", "recovered", "accept", "--all")
+        refused = await command_report(home, "sessions", "recovered", "accept", "--all")
         assert [row["failed"] for row in refused["accepted"]] == [True]  # `import` mends it
         for file in (home / "agents" / "main" / "sessions").glob("*.jsonl"):
             file.unlink()
         await gateway.start()
-        assert await said(gateway, "trip") == ["old 0", "old 2"]
+        assert await user_texts(gateway, "trip") == ["old 0", "old 2"]
         async with GatewayClient(gateway.address) as client:
             health = await client.request("health", {"probe": True})
         assert "accept" in health["storage"]["remedy"]
-        doctor = {row["name"]: row for row in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await command_report(home, "doctor")}
         assert "accept" in doctor["database"]["remedy"]
-        (bad,) = (await told(home, "sessions", "recovered", "list"))["unreadable"]
+        (bad,) = (await command_report(home, "sessions", "recovered", "list"))["unreadable"]
         name = f"{bad['session_id']}:{bad['seq']}"
         running = await skerry(home, "sessions", "recovered", "accept", name)
         assert (running.returncode, b"stop" in running.stderr.lower()) == (1, True)
@@ -243,7 +243,7 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
 
         wrong = await skerry(home, "sessions", "recovered", "accept", f"{bad['session_id']}:1")
         assert (wrong.returncode, b"recovered list" in wrong.stderr) == (1, True)
-        done = await told(home, "sessions", "recovered", "accept", name)
+        done = await command_report(home, "sessions", "recovered", "accept", name)
         assert [(row["entry"], row["failed"]) for row in done["accepted"]] == [(name, False)]
         lines = (home / "recovered" / "accepted.jsonl").read_text().splitlines()
         assert [(row["session_id"], row["seq"]) for row in map(json.loads, lines)] == [
@@ -257,7 +257,7 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         texts = [message["content"][0]["text"] for message in history["messages"]]
         assert (texts[0], texts[3:5]) == ("old 0", ["echo: old 1", "old 2"])
         assert texts[2].startswith("⚠️ This message was unreadable")
-        doctor = {row["name"]: row for row in await told(home, "doctor")}
+        doctor = {row["name"]: row for row in await command_report(home, "doctor")}
         assert doctor["database"]["level"] == "ok"
         await say(gateway, "trip", ["it goes on"])
         assert await gateway.stop() == 0

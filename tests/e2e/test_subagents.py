@@ -44,7 +44,7 @@ def answers(request: ModelRequest) -> Sequence[Step]:
     return [f"did: {text}"]
 
 
-async def said(address: GatewayAddress, key: str = MAIN) -> list[tuple[str, str]]:
+async def session_messages(address: GatewayAddress, key: str = MAIN) -> list[tuple[str, str]]:
     """Returns role and text of the messages of a session."""
     async with GatewayClient(address) as client:
         history = await client.request("chat.history", {"sessionKey": key})
@@ -62,7 +62,7 @@ async def announced(living: Life, number: int = 1) -> list[str]:
             await anyio.lowlevel.checkpoint()
             texts = [
                 text
-                for role, text in await said(living.address)
+                for role, text in await session_messages(living.address)
                 if role == "user" and text.startswith("A sub-agent")
             ]
     return texts
@@ -188,7 +188,7 @@ async def test_stopping_the_parent_stops_its_sub_agents_and_nothing_is_announced
         with anyio.fail_after(60):
             while living.gateway.dispatch.active():
                 await anyio.lowlevel.checkpoint()
-        texts = [text for _, text in await said(living.address)]
+        texts = [text for _, text in await session_messages(living.address)]
         assert not any(text.startswith("A sub-agent") for text in texts)
 
 

@@ -44,7 +44,7 @@ def last_entries(reader: Reader) -> list[AuditLogEntry]:
     return audit.last(reader, 50)
 
 
-async def asked(wire: Wire, command: str, run: str) -> str:
+async def asking_rule(wire: Wire, command: str, run: str) -> str:
     """Returns the rule by which a command is asked about; it is allowed once."""
     await begin(wire, call(command), run)
     request: dict[str, Any] = (await wire.event("exec.approval.requested"))["payload"]
@@ -72,10 +72,10 @@ async def settled(workspace: Path) -> None:
 async def test_what_taints_a_conversation_is_shown_and_cleared_for_good(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", HOST) as (application, wire, workspace):
         # The first run of all leaves a file of the gateway's in the workspace.
-        assert await asked(wire, "pwd", "r0") == "allowlist-miss"
+        assert await asking_rule(wire, "pwd", "r0") == "allowlist-miss"
         await settled(workspace)
-        assert await asked(wire, "uname -r > x; cat ../x", "r1") != "tainted-host"
-        assert await asked(wire, "pwd", "r2") == "tainted-host"
+        assert await asking_rule(wire, "uname -r > x; cat ../x", "r1") != "tainted-host"
+        assert await asking_rule(wire, "pwd", "r2") == "tainted-host"
         state = await wire.call("sessions.taint", {"key": "main"})
         assert (state["origins"], state["tainted"]) == (["web"], True)
         assert state["sources"][0]["tool"] == "exec"
@@ -85,26 +85,26 @@ async def test_what_taints_a_conversation_is_shown_and_cleared_for_good(tmp_path
         (workspace / "x").unlink()
         await begin(wire, "/taint clear", "r4")
         assert "Cleared" in await final(wire, runId="r4")
-        assert await asked(wire, "pwd", "r5") == "allowlist-miss"
+        assert await asking_rule(wire, "pwd", "r5") == "allowlist-miss"
         kinds = [
             entry.kind for entry in await application.dispatch.runtime.store.read(last_entries)
         ]
         assert kinds.count("taint.cleared") == 1
     async with again(tmp_path / "home") as wire:
-        assert await asked(wire, "pwd", "r6") == "allowlist-miss"
-        assert await asked(wire, "cat ../x", "r7") == "allowlist-miss"
-        assert await asked(wire, "pwd", "r8") == "tainted-host"
+        assert await asking_rule(wire, "pwd", "r6") == "allowlist-miss"
+        assert await asking_rule(wire, "cat ../x", "r7") == "allowlist-miss"
+        assert await asking_rule(wire, "pwd", "r8") == "tainted-host"
 
 
 async def test_only_what_was_seen_is_cleared(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home", HOST) as (_, wire, _):
-        assert await asked(wire, "cat ../x", "r1") == "allowlist-miss"
+        assert await asking_rule(wire, "cat ../x", "r1") == "allowlist-miss"
         payload = await wire.call("sessions.taint", {"key": "main"})
-        await asked(wire, "cat ../y", "r2")
+        await asking_rule(wire, "cat ../y", "r2")
         params = {"key": "main", "through": payload["through"]}
         state = await wire.call("sessions.taint.clear", params)
         assert [source["call"] for source in state["sources"]] == ['{"command":"cat ../y"}']
-        assert await asked(wire, "pwd", "r3") == "tainted-host"
+        assert await asking_rule(wire, "pwd", "r3") == "tainted-host"
 
 
 async def test_what_arrived_after_the_look_stays_tainted_also_of_a_call_that_was_open(

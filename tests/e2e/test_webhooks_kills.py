@@ -26,7 +26,7 @@ async def post(living: Life) -> dict[str, Any]:
     return payload
 
 
-async def heard(living: Life, key: str) -> list[str]:
+async def session_roles(living: Life, key: str) -> list[str]:
     """Returns the roles of the messages of a session, once it is quiet."""
     with anyio.fail_after(60):
         while living.gateway.dispatch.active():
@@ -61,6 +61,6 @@ async def test_a_post_that_is_repeated_after_a_kill_runs_once(
     async with life(folder, models=echoing()) as second:
         answer = await post(second)
         assert answer["repeated"] is (point == "dispatch.accepted:1") or point.startswith("store.")
-        assert await heard(second, answer["sessionKey"]) == ["user", "assistant"]
+        assert await session_roles(second, answer["sessionKey"]) == ["user", "assistant"]
         assert (await post(second))["repeated"] is True
-        assert await heard(second, answer["sessionKey"]) == ["user", "assistant"]
+        assert await session_roles(second, answer["sessionKey"]) == ["user", "assistant"]

@@ -60,7 +60,7 @@ def result(number: int, text: str) -> ToolResultMessage:
     return ToolResultMessage(f"c{number}", "read", body, is_error=False, timestamp=1)
 
 
-def said(text: str, *calls: ToolCall) -> AssistantMessage:
+def assistant_message(text: str, *calls: ToolCall) -> AssistantMessage:
     return AssistantMessage((TextBlock(text), *calls), "", "", "", Usage(), "stop", 1)
 
 
@@ -69,7 +69,7 @@ def turn(text: str, answers: Sequence[str]) -> list[Message]:
     messages: list[Message] = [message.user(text, 1)]
     for answer in answers:
         numbers = range(min(answer.count("a"), 4))
-        messages.append(said(answer, *map(call, numbers)))
+        messages.append(assistant_message(answer, *map(call, numbers)))
         messages += [result(number, answer * 3) for number in numbers]
     return messages
 

@@ -41,7 +41,7 @@ WORDS = ("hello", "/new", "/new words", "/reset", "/resume", "/resume 2", "/news
 
 
 @dataclass
-class Known:
+class SessionModel:
     """What the model knows of one session."""
 
     name: str
@@ -75,7 +75,7 @@ class Openings(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory(prefix="skerry-")
         self.now, self.count = START, 0
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, SessionModel] = {}
         self.open()
 
     def open(self) -> None:
@@ -169,7 +169,7 @@ class Openings(RuleBasedStateMachine):
             self.put_away(now)
             now = None
         if now is None:
-            self.known[new_id] = Known(name)
+            self.known[new_id] = SessionModel(name)
         return now or new_id
 
     def put_away(self, session_id: str | None) -> None:

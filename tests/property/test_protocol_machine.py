@@ -93,7 +93,7 @@ class Client:
     """The method of each request, by the request's id."""
 
 
-class Heard(logging.Handler):
+class RecordedErrors(logging.Handler):
     """Keeps what the gateway, its server or its event loop logs as an error."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Protocol(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard = Heard()
+        self.heard = RecordedErrors()
         logging.getLogger().addHandler(self.heard)
         self.folder = TemporaryDirectory(prefix="skerry-")
         self.portal_of = anyio.from_thread.start_blocking_portal()

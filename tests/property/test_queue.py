@@ -89,7 +89,7 @@ async def play(plan: Plan, cap: int, drop: DropPolicy, folder: Path, patience: f
             for _ in range(times):
                 await (player.end() if mode is None else player.say(mode))
         results = await player.results()
-        messages = await core.said() if player.said else []
+        messages = await core.transcript() if player.said else []
         prompts = [message.text for message in messages if isinstance(message, UserMessage)]
     check(player.said, results, prompts, core)
 

@@ -39,7 +39,7 @@ NAMES = ("alice", "bob")
 
 
 @dataclass
-class Said:
+class SessionModel:
     """What the model knows of one session."""
 
     name: str
@@ -59,7 +59,7 @@ class Conversations(RuleBasedStateMachine):
         self.mirror = Mirror(self.home / "agents", Path("/w"))
         opening = open_store(self.home / DATABASE, on_commit=self.touch)
         self.store: Store = self.runner.run(self.opened.enter_async_context(opening))
-        self.known: dict[str, Said] = {}
+        self.known: dict[str, SessionModel] = {}
         self.present: dict[str, str] = {}
         self.now = 1
 
@@ -87,7 +87,7 @@ class Conversations(RuleBasedStateMachine):
         session_id = self.write(work)
         assert session_id == self.present.get(name, new_id)
         self.present[name] = session_id
-        self.known.setdefault(session_id, Said(name)).texts += texts
+        self.known.setdefault(session_id, SessionModel(name)).texts += texts
 
     @rule(name=sampled_from(NAMES))
     def reset(self, name: str) -> None:
@@ -96,7 +96,7 @@ class Conversations(RuleBasedStateMachine):
         assert (old and old.session_id) == self.present.get(name)
         label = self.known[old.session_id].label if old else ""
         self.present[name] = new_id
-        self.known[new_id] = Said(name, label=label)
+        self.known[new_id] = SessionModel(name, label=label)
 
     @rule(name=sampled_from(NAMES))
     def delete(self, name: str) -> None:

@@ -18,7 +18,7 @@ from skerry.ports.model import History
 from skerry.sessions.window import first_that_fits
 
 
-def said(kind: str, length: int) -> Message:
+def message_of(kind: str, length: int) -> Message:
     text = TextBlock("x" * length)
     if kind == "user":
         return user(text.text, 0)
@@ -28,7 +28,7 @@ def said(kind: str, length: int) -> Message:
 
 
 conversations = st.lists(
-    st.builds(said, st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 60)),
+    st.builds(message_of, st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 60)),
     max_size=12,
 )
 

@@ -26,7 +26,7 @@ RESPONSES: Final = "/v1/responses"
 TOOLS: Final = "/tools/invoke"
 
 
-def said(*texts: str, **more: Any) -> dict[str, Any]:
+def chat_body(*texts: str, **more: Any) -> dict[str, Any]:
     """Returns a body with these messages, of the person and the assistant in turn."""
     roles = ("user", "assistant")
     messages = [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]

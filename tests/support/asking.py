@@ -18,7 +18,7 @@ async def ask(client: GatewayClient, text: str, **params: Any) -> dict[str, Any]
     return result
 
 
-def said(result: dict[str, Any]) -> str:
+def payload_text(result: dict[str, Any]) -> str:
     """Returns the text of all its payloads."""
     return "".join(payload["text"] for payload in result["payloads"])
 

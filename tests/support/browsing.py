@@ -22,7 +22,7 @@ from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
 from skerry.testing.clock import FakeClock
 from tests.support.mcp import OWNER
-from tests.support.net_lab import PUBLIC, Answer, Asked, Lab, lab, reply
+from tests.support.net_lab import PUBLIC, Answer, Lab, RecordedRequest, lab, reply
 
 FOLDER = RootedFolder(Path(__file__).parent)  # the tool opens no file in it
 READER = ToolContext(FOLDER, caller=OWNER)
@@ -109,7 +109,7 @@ async def browsing(
     shown = dict(pages)
     async with lab(**{"a_example": PUBLIC, **(names or {})}) as world:
 
-        async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
+        async def answer(stream: anyio.abc.ByteStream, asked: RecordedRequest) -> None:
             content = shown.get(asked.path.partition("?")[0], b"")
             if isinstance(content, bytes):
                 content = reply(content, content_type="text/html", connection="close")

@@ -87,6 +87,6 @@ async def chat(
         yield Chat(core)
 
 
-def said(core: Core) -> str:
+def client_text(core: Core) -> str:
     """Returns what clients of the gateway were told."""
     return "".join(event.body.delta for event in core.events if isinstance(event.body, TextDelta))

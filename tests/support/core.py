@@ -77,7 +77,7 @@ class Core:
         assert result is not None
         return result
 
-    async def said(self, key: SessionKey = MAIN) -> list[Message]:
+    async def transcript(self, key: SessionKey = MAIN) -> list[Message]:
         """Returns the transcript."""
         session = await self.store.read(lambda reader: sessions.find(reader, str(key)))
         assert session is not None

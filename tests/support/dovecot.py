@@ -105,7 +105,7 @@ active_value = true
 """What asks a service whether a token counts, as in RFC 7662."""
 
 
-class Post:
+class MailSystem:
     """The mail system, as people see it."""
 
     def __init__(self, folder: Path, ports: Sequence[int]) -> None:
@@ -177,7 +177,7 @@ class Post:
 
 
 @contextmanager
-def mail_system() -> Iterator[Post]:
+def mail_system() -> Iterator[MailSystem]:
     """Runs the mail system; its data is where the user who owns the mailboxes may read."""
     dovecot = shutil.which("dovecot") or shutil.which("/usr/sbin/dovecot")
     assert dovecot is not None, "dovecot is missing: make test-all installs it"
@@ -186,7 +186,7 @@ def mail_system() -> Iterator[Post]:
     with ExitStack() as stack:
         ports = [stack.enter_context(reserved()) for _ in range(5)]
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-mail-")))
-        post = Post(folder, ports)
+        post = MailSystem(folder, ports)
         _prepare(post, user, group)
         arguments = [dovecot, "-F", "-c", str(folder / "dovecot.conf")]
         more = (*map(str, (post.smtp, post.lmtp)), BOT, PASSWORD, post.certificate)
@@ -213,7 +213,7 @@ def _owner() -> tuple[str, str]:
     return pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
 
 
-def _prepare(post: Post, user: str, group: str) -> None:
+def _prepare(post: MailSystem, user: str, group: str) -> None:
     folder = post.folder
     for name in ("run", "state", "mail"):
         (folder / name).mkdir(parents=True)
@@ -251,7 +251,7 @@ def _make_certificate(path: Path) -> None:
     path.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _wait_until_ready(post: Post) -> None:
+def _wait_until_ready(post: MailSystem) -> None:
     for _ in range(600):
         try:
             post.mails(BOT)

@@ -31,7 +31,7 @@ GROUP = Caller(
 
 
 @dataclass
-class Place:
+class MemoryRig:
     """A workspace with a memory."""
 
     service: MemorySearchService
@@ -67,7 +67,7 @@ def held(backend: FakeBackend, config: Callable[[], Config], hooks: Hooks) -> Me
     return MemoryHolder(service, None, lambda: make_tools(service), lambda: make_commands(service))
 
 
-def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
+def memory_rig(home: Path, backend: FakeBackend | None = None, **tree: Any) -> MemoryRig:
     """Returns a workspace in `home` whose configuration has the sections of `tree`."""
     config = Config.model_validate(
         {"state_dir": home / "state", "path": home / "skerry.json", **tree}
@@ -76,4 +76,4 @@ def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
     workspace.mkdir(parents=True, exist_ok=True)
     backend, clock = backend or FakeBackend(), FakeClock()
     service = MemorySearchService(FakeMemories(backend), lambda: config, clock)
-    return Place(service, backend, workspace, clock)
+    return MemoryRig(service, backend, workspace, clock)

@@ -147,7 +147,7 @@ def echoing() -> ScriptedModels:
     return ScriptedModels(ScriptedModel(echo))
 
 
-def left(folder: Path) -> dict[str, object]:
+def outcome_of(folder: Path) -> dict[str, object]:
     """Returns what a life left: messages, runs, parts and entries, and what the platform has."""
     with closing(sqlite3.connect(folder / "home" / DATABASE)) as database:
         rows: dict[str, object] = {

@@ -32,7 +32,7 @@ DAY = dt.timedelta(days=1)
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     """A request as a server received it."""
 
     address: str
@@ -54,7 +54,7 @@ class Asked:
         return {name.decode().lower(): value.decode() for name, _, value in rows}
 
 
-Answer = Callable[[anyio.abc.ByteStream, Asked], Awaitable[None]]
+Answer = Callable[[anyio.abc.ByteStream, RecordedRequest], Awaitable[None]]
 
 
 def reply(body: bytes = b"ok", status: str = "200 OK", **headers: str) -> Answer:
@@ -63,7 +63,7 @@ def reply(body: bytes = b"ok", status: str = "200 OK", **headers: str) -> Answer
     rows = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     data = "\r\n".join((f"HTTP/1.1 {status}", *rows, "", "")).encode() + body
 
-    async def answer(stream: anyio.abc.ByteStream, _: Asked) -> None:
+    async def answer(stream: anyio.abc.ByteStream, _: RecordedRequest) -> None:
         await stream.send(data)
 
     return answer
@@ -81,7 +81,7 @@ class Lab:
     names: dict[str, list[list[str]]] = field(default_factory=dict)
     """Answers for each name, in turn; the last is repeated."""
     connections: list[tuple[str, int]] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RecordedRequest] = field(default_factory=list)
     sni: list[str] = field(default_factory=list)
     resolved: list[str] = field(default_factory=list)
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Lab:
             while b"\r\n\r\n" not in data:
                 data += await stream.receive()
             head, _, body = data.partition(b"\r\n\r\n")
-            request = Asked(address, port, head, b"")
+            request = RecordedRequest(address, port, head, b"")
             length = int(request.headers.get("content-length", "0"))
             while len(body) < length:
                 body += await stream.receive()

@@ -88,7 +88,7 @@ async def phone(rig: NodeRig, device: Device, *commands: str, **client: Any) -> 
         yield wire
 
 
-async def asked(node: Wire) -> dict[str, Any]:
+async def next_command(node: Wire) -> dict[str, Any]:
     """Returns the next command that a node gets, with its parameters."""
     request: dict[str, Any] = (await node.event("node.invoke.request"))["payload"]
     return {**request, "params": json.loads(request.get("paramsJSON", "null"))}

@@ -28,8 +28,8 @@ def text(one: Message) -> str:
     return "".join(getattr(block, "text", "") for block in one.content)
 
 
-async def told(core: Core, key: SessionKey = MAIN) -> list[str]:
-    return [text(message) for message in await core.said(key)]
+async def transcript_texts(core: Core, key: SessionKey = MAIN) -> list[str]:
+    return [text(message) for message in await core.transcript(key)]
 
 
 async def current(core: Core, key: SessionKey = MAIN) -> SessionEntry:

@@ -22,7 +22,7 @@ MINUTE = 60_000
 WHERE = MemoryQuestion("Where is the harbour?")
 
 
-class Place:
+class QmdRig:
     """One agent's workspace, its folder of QMD, and the program."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ async def until(happened: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def served(
-    place: Place, *, idle: float = 900, **config: object
+    place: QmdRig, *, idle: float = 900, **config: object
 ) -> AsyncGenerator[tuple[QmdMemory, QmdDaemon]]:
     """Runs the memory with its server."""
     daemon = QmdDaemon(place.clock, idle_seconds=idle)

@@ -51,7 +51,7 @@ async def gateway(
         yield application
 
 
-def asked(key: SessionKey = MAIN, **more: Any) -> RunRequest:
+def spawn_request(key: SessionKey = MAIN, **more: Any) -> RunRequest:
     return RunRequest(RunId("parent"), key, "go", origin=Origin.OWNER, **more)
 
 
@@ -62,7 +62,7 @@ async def spawn(
     **arguments: object,
 ) -> dict[str, Any]:
     """Returns the answer of the tool to a call of the run of `request`."""
-    request = request or asked()
+    request = request or spawn_request()
     workspace = RootedFolder(application.settings.config.workspace(request.key.agent))
     caller = Caller(request.key, PeerKind.DIRECT, Origin.OWNER, is_private=True)
     context = ToolContext(workspace, caller=caller, request=request, taint=taint)
@@ -85,7 +85,7 @@ async def ended(application: Application, run_id: str) -> Subagent:
             await anyio.lowlevel.checkpoint()
 
 
-async def heard(application: Application, key: SessionKey = MAIN) -> list[Any]:
+async def session_messages(application: Application, key: SessionKey = MAIN) -> list[Any]:
     """Returns the messages of a session, once it is quiet."""
     dispatch = application.dispatch
     with anyio.fail_after(60):

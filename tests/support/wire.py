@@ -41,7 +41,7 @@ def request(method: str, params: Any = None, *, id: object = "1") -> Frame:  # n
     return frame if params is None else frame | {"params": params}
 
 
-def here(frame: Frame) -> list[str]:
+def present_modes(frame: Frame) -> list[str]:
     """Returns the modes of those who a `presence` event says are here; none for other frames."""
     told = frame["payload"]["presence"] if frame.get("event") == "presence" else []
     return [row["mode"] for row in told]

@@ -21,7 +21,7 @@ from skerry.store.restore import restore
 from skerry.store.transcript_search import TranscriptQuery, search
 from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, request
-from tests.support.openings import NOON, Opened, current, told
+from tests.support.openings import NOON, Opened, current, transcript_texts
 
 SMALL = replace(MODEL, context_window=2000, max_tokens=200)
 LARGE = replace(MODEL, context_window=1_000_000)
@@ -72,7 +72,7 @@ async def count(core: Core, session_id: SessionId) -> int:
     return state.count
 
 
-async def found(core: Core, words: str) -> list[tuple[str, bool]]:
+async def hits_of(core: Core, words: str) -> list[tuple[str, bool]]:
     hits = (await search(core.store, TranscriptQuery(MAIN, words, limit=1))).hits
     return [(hit.session_id, hit.archived) for hit in hits]
 
@@ -112,11 +112,11 @@ async def test_a_compacted_session_is_resumed_with_its_summary_and_found_all_the
         await core.ask("/new", "n")
         await core.ask("fresh")
         assert "boats" not in talker.read()
-        assert await found(core, "message 0 blue") == [(old, True)]
+        assert await hits_of(core, "message 0 blue") == [(old, True)]
         await core.ask("/resume", "r")
         assert (await current(core)).session_id == old
-        assert await found(core, "message 0 blue") == [(old, False)]
-        assert await found(core, "fresh") == [((await earlier_id(core)), True)]
+        assert await hits_of(core, "message 0 blue") == [(old, False)]
+        assert await hits_of(core, "fresh") == [((await earlier_id(core)), True)]
         core.models.info = LARGE
         await core.ask("where were we?")
         read = talker.read()
@@ -141,7 +141,7 @@ async def test_a_session_that_is_reset_in_its_compaction_is_left_whole(tmp_path:
         assert (await ended(core)).aborted_by == "reset"
         assert [await count(core, session_id) for session_id in (old, new)] == [0, 0]
         await core.ask("fresh")
-        assert await told(core) == ["fresh", "echo: fresh"]
+        assert await transcript_texts(core) == ["fresh", "echo: fresh"]
         await core.ask("/resume", "r")
         await core.ask("and now?")
         assert await count(core, old) == 1
@@ -162,7 +162,7 @@ async def test_a_backup_of_a_session_in_its_compaction_gives_it_back_whole(tmp_p
     restore(tmp_path, made, SystemClock().now_ms())
     async with talker.opened(tmp_path) as core:
         assert await count(core, old) == 0
-        texts = await told(core)
+        texts = await transcript_texts(core)
         assert texts[0].startswith("message 0 ")
         assert texts[-1] == LAST
         # What was open when the copy was made may be done: it is closed, and not run again.
@@ -170,6 +170,6 @@ async def test_a_backup_of_a_session_in_its_compaction_gives_it_back_whole(tmp_p
         core.models.info = SMALL
         await core.ask("go on")
         assert await count(core, old) == 1
-        assert await found(core, "message 0 blue") == [(old, False)]
+        assert await hits_of(core, "message 0 blue") == [(old, False)]
         entries = await core.store.read(lambda reader: sessions.entries(reader, old, limit=-1))
         assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))

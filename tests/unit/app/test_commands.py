@@ -76,7 +76,7 @@ async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path)
         await core.ask("/shout ho")
         await core.ask("two")
         texts = ["one", "echo: one", "/shout hey", "HEY", "/shout ho", "HO", "two", "echo: two"]
-        assert [message.text for message in await core.said()] == texts
+        assert [message.text for message in await core.transcript()] == texts
     again = ScriptedModel(echo)
     async with open_core(tmp_path, again, commands=commands()) as core:  # read from the store
         await core.ask("/shout again")

@@ -41,7 +41,7 @@ async def test_an_end_that_cannot_be_stored_is_stored_as_a_failure(tmp_path: Pat
         await core.dispatch.submit(from_alice("hi"))
         result = await ended(core, "hi")
         assert (result.stop_reason, result.payloads) == (StopReason.ERROR, ())
-        assert transcript_faults("s", await core.said()) == []
+        assert transcript_faults("s", await core.transcript()) == []
         texts = await parts(core)
         assert len(texts) == 1
         assert texts[0].startswith("⚠️ I could not answer")
@@ -60,7 +60,7 @@ async def test_who_had_entered_a_run_whose_end_cannot_be_stored_is_told_too(tmp_
         gate.open()
         assert (await ended(core, "guest")).joined == "host"
         await nothing_is_open(core)
-        assert transcript_faults("s", await core.said()) == []
+        assert transcript_faults("s", await core.transcript()) == []
 
 
 async def test_a_run_that_cannot_begin_ends_and_does_not_run_at_the_next_start(

@@ -80,7 +80,7 @@ async def restarted(
         with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId("go"), None)
         assert result is not None
-        assert transcript_faults("s", await core.said()) == []
+        assert transcript_faults("s", await core.transcript()) == []
         assert await core.store.read(runs.unfinished) == []
         yield core, result
 
@@ -92,7 +92,7 @@ async def test_a_run_without_an_open_call_goes_on_and_repeats_nothing(tmp_path: 
     async with restarted(tmp_path, model, again := Tool("act")) as (core, result):
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("looking", "all of it"))
         assert (act.calls, again.calls) == (1, 0)
-        __name__s = [type(message).__name__ for message in await core.said()]
+        __name__s = [type(message).__name__ for message in await core.transcript()]
         assert __name__s == [
             "UserMessage",
             "AssistantMessage",
@@ -112,7 +112,7 @@ async def test_an_open_call_without_an_effect_is_made_again(tmp_path: Path) -> N
     async with restarted(tmp_path, model, Tool("look", reads_only=True)) as (core, result):
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("seen",))
         (found,) = [
-            message for message in await core.said() if isinstance(message, ToolResultMessage)
+            message for message in await core.transcript() if isinstance(message, ToolResultMessage)
         ]
         assert (found.text, found.is_error) == ("look 1", False)
 
@@ -140,7 +140,7 @@ async def test_what_had_steered_the_run_is_there_when_it_goes_on(tmp_path: Path)
         assert guest is not None
         assert guest.joined == "go"
         prompts = [
-            message.text for message in await core.said() if isinstance(message, UserMessage)
+            message.text for message in await core.transcript() if isinstance(message, UserMessage)
         ]
         assert prompts == ["go", "also"]
 

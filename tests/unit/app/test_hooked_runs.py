@@ -103,7 +103,7 @@ async def test_an_announcement_after_a_restart_passes_message_sending(tmp_path: 
         on(core.hooks.before_message_write, note)
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
         sent = await parts(core)
-        messages = await core.said()
+        messages = await core.transcript()
     assert sent[0] == "LOOKING"
     assert sent[-1].startswith("⚠️ I WAS INTERRUPTED")
     assert written == ["ToolResultMessage", "AssistantMessage"]
@@ -140,7 +140,7 @@ async def test_an_abort_while_a_guard_thinks_ends_the_run_with_its_calls_paired(
             await gate.reached.wait()
         core.dispatch.abort(MAIN, None, "owner")
         result = await ended(core, "hi")
-        messages = await core.said()
+        messages = await core.transcript()
     assert result.stop_reason is StopReason.ABORTED
     assert open_calls(messages) == []
 
@@ -159,7 +159,7 @@ async def test_an_abort_loses_no_response_that_a_handler_looks_at(tmp_path: Path
         core.dispatch.abort(MAIN, None, "owner")
         gate.open()
         await ended(core, "hi")
-        messages = await core.said()
+        messages = await core.transcript()
     texts = [message.text for message in messages if isinstance(message, AssistantMessage)]
     assert texts[0] == "the whole answer"
 
@@ -178,7 +178,7 @@ async def test_a_message_that_is_blocked_and_a_crash_leave_a_run_that_can_be_clo
             await gate.reached.wait()
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
-        messages = await core.said()
+        messages = await core.transcript()
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
     assert [type(message) for message in messages] == [
         AssistantMessage,
@@ -221,7 +221,7 @@ async def test_text_that_could_not_be_stored_is_a_failure_of_who_returned_it(
         on(core.hooks.message_sending, send)
         await core.dispatch.submit(from_alice("hi"))
         assert (await ended(core, "hi")).payloads == ("echo: hi",)
-        assert [message.content[0] for message in await core.said()] == [
+        assert [message.content[0] for message in await core.transcript()] == [
             TextBlock("hi"),
             TextBlock("echo: hi"),
         ]

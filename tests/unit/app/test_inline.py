@@ -46,7 +46,7 @@ async def test_a_directive_holds_for_its_message_and_is_no_word_of_it(tmp_path: 
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
         assert session is not None
         assert (session.settings.thinking_level, session.settings.verbose_level) == (None, None)
-        texts = [message.text for message in await core.said()]
+        texts = [message.text for message in await core.transcript()]
         assert texts == ["what?", "echo: what?", "and now?", "echo: and now?"]
 
 

@@ -27,7 +27,7 @@ from tests.support.openings import (
     delivered,
     receive,
     text,
-    told,
+    transcript_texts,
 )
 
 
@@ -115,7 +115,7 @@ async def test_a_muted_conversation_is_told_nothing_on_the_platform(tmp_path: Pa
         opened.clock.advance(24 * HOUR)
         await receive(core, "morning", "m2")
         assert len(await delivered(core)) == 1
-        assert (await told(core, ALICE))[0].startswith("🌱")
+        assert (await transcript_texts(core, ALICE))[0].startswith("🌱")
 
 
 async def test_everybody_begins_their_own_conversation_anew_and_no_other(tmp_path: Path) -> None:
@@ -124,14 +124,14 @@ async def test_everybody_begins_their_own_conversation_anew_and_no_other(tmp_pat
         group_key = SessionKey.parse("agent:main:memory:group:family")
         await receive(core, "mine", "a1")
         await receive(core, "/new", "a2")
-        assert "mine" not in await told(core, ALICE)
+        assert "mine" not in await transcript_texts(core, ALICE)
         await receive(core, "hello all", "g1", sender="alice", **group)
         await receive(core, "/new", "g2", sender="alice", **group)
         await receive(core, "/resume", "g3", sender="alice", **group)
         # They are ignored, without an answer, and no word to a model.
-        assert await told(core, group_key) == ["hello all", "echo: hello all"]
+        assert await transcript_texts(core, group_key) == ["hello all", "echo: hello all"]
         await receive(core, "/new", "g4", sender="boss", **group)
-        assert "hello all" not in await told(core, group_key)
+        assert "hello all" not in await transcript_texts(core, group_key)
 
 
 async def test_a_stranger_in_main_cannot_end_it(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_a_stranger_in_main_cannot_end_it(tmp_path: Path) -> None:
     async with Opened(tmp_path, session=session) as core:
         await core.ask("mine")
         await receive(core, "/new", "a1")
-        assert (await told(core))[0] == "mine"
+        assert (await transcript_texts(core))[0] == "mine"
 
 
 async def test_a_stranger_chooses_no_model(tmp_path: Path) -> None:
@@ -220,7 +220,9 @@ async def test_what_a_crash_cuts_off_is_in_one_session_once(tmp_path: Path, type
         assert result is not None
         assert result.session_id == session.session_id == (await current(core)).session_id
         assert await sessions_of(core.store) == after
-        texts = [text(message) for message in await core.said() if isinstance(message, UserMessage)]
+        texts = [
+            text(message) for message in await core.transcript() if isinstance(message, UserMessage)
+        ]
         assert (
             texts
             == {

@@ -76,7 +76,7 @@ async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: 
         assert isinstance(outcomes[0], Admission)
         assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
         assert model.requests == []
-        assert [type(message).__name__ for message in await core.said()] == [
+        assert [type(message).__name__ for message in await core.transcript()] == [
             *("UserMessage", "AssistantMessage")
         ]
 
@@ -97,7 +97,7 @@ async def test_nobody_is_asked_before_the_session_is_stored(tmp_path: Path) -> N
             commit.set()
         (run_id,) = core.dispatch.active()
         await ended(core, run_id)
-        assert len(await core.said(SessionKey.parse("agent:main:memory:direct:alice"))) == 2
+        assert len(await core.transcript(SessionKey.parse("agent:main:memory:direct:alice"))) == 2
 
 
 async def test_a_twin_takes_over_when_the_first_cannot_be_stored(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> N
         assert starts == ["plain", "defect", "timeout", "after"]
         assert [end.run_id for end in core.ends()] == starts
         assert_well_formed(core.events, lambda event: isinstance(event.body, RunEnded))
-        assert isinstance((await core.said())[-1], AssistantMessage)
+        assert isinstance((await core.transcript())[-1], AssistantMessage)
 
 
 def assert_well_formed(events: list[RunEvent], is_end: Callable[[RunEvent], bool]) -> None:

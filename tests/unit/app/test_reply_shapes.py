@@ -12,7 +12,7 @@ from skerry.model.run import StopReason
 from skerry.model.session import SessionSettings
 from skerry.store import runs
 from skerry.testing.model import ReplyGate, Step
-from tests.support.chat import ACCOUNT, BLOCKS, CHANNEL, ONE, TWO, chat, said
+from tests.support.chat import ACCOUNT, BLOCKS, CHANNEL, ONE, TWO, chat, client_text
 
 # Silence and shape
 
@@ -29,8 +29,8 @@ async def test_nothing_of_a_silent_reply_leaves(tmp_path: Path, defaults: dict[s
         result = await person.end()
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ())
         assert await person.sent() == []
-        assert said(person.core) == ""
-        last = (await person.core.said())[-1]
+        assert client_text(person.core) == ""
+        last = (await person.core.transcript())[-1]
         assert isinstance(last, AssistantMessage)
         assert last.text == "NO_REPLY"  # the model is to know that it said nothing
 
@@ -38,9 +38,9 @@ async def test_nothing_of_a_silent_reply_leaves(tmp_path: Path, defaults: dict[s
 async def test_thoughts_in_tags_are_thinking_everywhere(tmp_path: Path) -> None:
     async with chat(tmp_path, [["<thi", "nk>hm</th", "ink>\n\nHello"]]) as person:
         assert (await person.ask()).payloads == ("Hello",)
-        assert said(person.core) == "Hello"
+        assert client_text(person.core) == "Hello"
         assert await person.sent() == ["Hello"]
-        last = (await person.core.said())[-1]
+        last = (await person.core.transcript())[-1]
         assert isinstance(last, AssistantMessage)
         assert last.content == (ThinkingBlock("hm"), TextBlock("Hello"))
 

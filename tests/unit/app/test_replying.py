@@ -147,7 +147,7 @@ async def test_a_failure_after_a_block_is_told_and_the_rest_is_kept(tmp_path: Pa
         sent = await person.sent()
         assert sent[:2] == [ONE.strip(), "And the"]
         assert sent[2].startswith("⚠️ I could not answer")
-        last = (await person.core.said())[-1]
+        last = (await person.core.transcript())[-1]
         assert isinstance(last, AssistantMessage)
         assert last.text == ONE + "And the"
 
@@ -188,7 +188,7 @@ async def test_what_a_plugin_takes_out_of_a_message_has_not_left_before(tmp_path
 # What breaks off
 
 
-class Twice(SingleCandidate):
+class RepeatingCandidate(SingleCandidate):
     """Offers its candidate a second time in a call."""
 
     asked = 0
@@ -201,8 +201,8 @@ class Twice(SingleCandidate):
 
 @pytest.fixture
 def _second_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tries(models: ScriptedModels, expected: CallTarget) -> Twice:
-        return Twice(lambda: models.choose(expected.reference))
+    def tries(models: ScriptedModels, expected: CallTarget) -> RepeatingCandidate:
+        return RepeatingCandidate(lambda: models.choose(expected.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)
 

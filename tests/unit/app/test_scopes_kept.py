@@ -91,7 +91,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
     await core.store.write(strip)
 
 
-def asked(model: ScriptedModel, text: str) -> SeenRequest:
+def request_for(model: ScriptedModel, text: str) -> SeenRequest:
     """Returns how the model was asked that."""
     (found,) = (request for request in model.requests if request.last == text)
     return found
@@ -138,9 +138,9 @@ async def test_what_an_admin_queued_is_carried_out_after_a_restart(tmp_path: Pat
     async with gateway.again(model) as core:
         assert await answered(core, "/deploy it") == ("deployed it",)
         assert await answered(core, "/think high go") == ("echo: go",)
-        assert asked(model, "go").request.thinking is ThinkingLevel.HIGH
+        assert request_for(model, "go").request.thinking is ThinkingLevel.HIGH
         assert await answered(core, "/new on") == ("echo: on",)
-        assert len(asked(model, "on").messages) == 1
+        assert len(request_for(model, "on").messages) == 1
 
 
 async def test_an_older_run_of_a_client_holds_the_least_scopes(tmp_path: Path) -> None:
@@ -151,7 +151,10 @@ async def test_an_older_run_of_a_client_holds_the_least_scopes(tmp_path: Path) -
     async with gateway.again(model) as core:
         assert await answered(core, "plain") == ("echo: plain",)
         assert await answered(core, "/think high go") == ("echo: go",)
-        assert asked(model, "go").request.thinking is asked(model, "plain").request.thinking
+        assert (
+            request_for(model, "go").request.thinking
+            is request_for(model, "plain").request.thinking
+        )
         assert [await answered(core, one) for one in refused] == [(REFUSED,)] * len(refused)
         assert len({end.session_id for end in core.ends()}) == 1
 
@@ -166,6 +169,6 @@ async def test_an_older_run_of_a_person_on_a_platform_is_decided_by_their_rights
     async with gateway.again(model) as core:
         assert await answered(core, "/deploy it") == ("deployed it",)
         assert await answered(core, "/think high go") == ("echo: go",)
-        assert asked(model, "go").request.thinking is ThinkingLevel.HIGH
+        assert request_for(model, "go").request.thinking is ThinkingLevel.HIGH
         assert await answered(core, "/new on") == ("echo: on",)
         assert len({end.session_id for end in core.ends()}) == 2

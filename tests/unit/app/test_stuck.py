@@ -57,13 +57,13 @@ async def test_a_tool_that_hangs_is_left_at_the_deadline_and_the_lane_goes_on(
             "tool deaf"
         ]
         assert (await core.ask("b")).payloads == ("next",)
-        before = await core.said()
+        before = await core.transcript()
         assert [
             message.is_error for message in before if isinstance(message, ToolResultMessage)
         ] == [True]
         deaf.end.set()
         await over(core)
-        assert await core.said() == before  # what came too late changed nothing
+        assert await core.transcript() == before  # what came too late changed nothing
 
 
 async def test_a_command_that_hangs_is_left_when_it_is_stopped(tmp_path: Path) -> None:

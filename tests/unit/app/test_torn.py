@@ -20,7 +20,7 @@ from skerry.runtime.continuation import GO_ON
 from skerry.runtime.recovery import recover
 from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import transcript_faults
-from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat, said
+from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat, client_text
 from tests.support.core import MAIN
 from tests.support.hooks import on
 
@@ -64,10 +64,10 @@ async def at(gate: ReplyGate) -> None:
 
 async def answers(person: Chat) -> list[str]:
     """Returns what the transcript has of the model, which must be a sound one."""
-    assert transcript_faults("s", await person.core.said()) == []
+    assert transcript_faults("s", await person.core.transcript()) == []
     return [
         message.text
-        for message in await person.core.said()
+        for message in await person.core.transcript()
         if isinstance(message, AssistantMessage)
     ]
 
@@ -83,7 +83,7 @@ async def test_an_answer_goes_on_behind_the_last_block_and_is_one_in_the_transcr
         assert await person.sent() == [ONE.strip(), TWO.strip(), THREE]
         assert [part.part.block for part in await person.parts()] == [0, 1, 2]
         assert await answers(person) == [ONE + TWO + THREE]
-        assert said(person.core) == ONE + TWO + THREE  # whoever looks now sees all of it
+        assert client_text(person.core) == ONE + TWO + THREE  # whoever looks now sees all of it
         model = person.core.models.provider
         assert isinstance(model, ScriptedModel)
         prompt, begun, note = model.requests[0].messages
@@ -170,7 +170,7 @@ async def test_a_plugin_that_changes_the_whole_does_not_make_it_come_twice(tmp_p
         assert await person.sent() == [ONE.strip(), TWO.strip(), THREE.upper()]
 
 
-class Twice(SingleCandidate):
+class RepeatingCandidate(SingleCandidate):
     """Offers its candidate a second time in a call."""
 
     asked = 0
@@ -191,8 +191,8 @@ class Twice(SingleCandidate):
 async def test_a_second_model_goes_on_too_unless_the_first_had_said_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Step], sent: list[str]
 ) -> None:
-    def tries(models: ScriptedModels, expected: CallTarget) -> Twice:
-        return Twice(lambda: models.choose(expected.reference))
+    def tries(models: ScriptedModels, expected: CallTarget) -> RepeatingCandidate:
+        return RepeatingCandidate(lambda: models.choose(expected.reference))
 
     monkeypatch.setattr(ScriptedModels, "tries", tries)
     async with torn(tmp_path, [[ONE]], 1):

@@ -21,7 +21,7 @@ from skerry.model.errors import (
 from skerry.testing.clock import FakeClock
 
 
-def told(file: Path) -> dict[str, Any]:
+def stored_fields(file: Path) -> dict[str, Any]:
     """Returns what the file says, less the stamp of who wrote it."""
     tree: dict[str, Any] = json.loads(file.read_text())
     tree.pop("meta")
@@ -40,7 +40,7 @@ def test_values_are_set_and_everything_else_keeps_its_place(file: Path) -> None:
     file.write_text('{"messages": {}, "gateway": {"port": 1}, "agents": {"note": "é"}}')
     set_values(file, {"gateway.bind": "loopback", "agents.defaults.model.primary": "a/b"})
     assert list(json.loads(file.read_text())) == ["messages", "gateway", "agents", "meta"]
-    assert told(file) == {
+    assert stored_fields(file) == {
         "messages": {},
         "gateway": {"port": 1, "bind": "loopback"},
         "agents": {"note": "é", "defaults": {"model": {"primary": "a/b"}}},
@@ -114,7 +114,7 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
     link.symlink_to(target)
     set_values(link, {"gateway.port": 5})
     assert link.is_symlink()
-    assert told(target) == {"gateway": {"port": 5}}
+    assert stored_fields(target) == {"gateway": {"port": 5}}
 
 
 def test_writers_wait_for_each_other(file: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_short_form_of_a_section_is_written_out(
 ) -> None:
     file.write_text('{"agents": {"defaults": {"model": "a/b", "timeoutSeconds": 5}}}')
     set_values(file, {"agents.defaults.model.primary": value})
-    assert told(file) == {"agents": {"defaults": {"model": after, "timeoutSeconds": 5}}}
+    assert stored_fields(file) == {"agents": {"defaults": {"model": after, "timeoutSeconds": 5}}}
 
 
 def test_the_file_says_which_version_wrote_it_and_when(file: Path) -> None:
@@ -187,9 +187,9 @@ def test_a_reference_stays_where_its_value_is_set_again(file: Path) -> None:
     file.write_text('{"gateway": {"auth": {"token": "${GT}"}, "port": 1}}')
     author = ConfigAuthor(environ={"GT": "g" * 30})
     set_values(file, {"gateway.auth.token": "g" * 30, "gateway.port": 2}, author=author)
-    assert told(file) == {"gateway": {"auth": {"token": "${GT}"}, "port": 2}}
+    assert stored_fields(file) == {"gateway": {"auth": {"token": "${GT}"}, "port": 2}}
     set_values(file, {"gateway.auth.token": "h" * 30}, author=author)
-    assert told(file)["gateway"]["auth"] == {"token": "h" * 30}
+    assert stored_fields(file)["gateway"]["auth"] == {"token": "h" * 30}
 
 
 def test_a_new_reference_that_names_nothing_is_refused_an_old_one_is_not(file: Path) -> None:
@@ -208,7 +208,9 @@ def including(file: Path) -> Path:
 
 def test_a_value_is_written_over_what_is_included(including: Path) -> None:
     set_values(including, {"messages.queue.mode": "followup"})
-    assert told(including) == {"messages": {"$include": "more.json", "queue": {"mode": "followup"}}}
+    assert stored_fields(including) == {
+        "messages": {"$include": "more.json", "queue": {"mode": "followup"}}
+    }
 
 
 @pytest.mark.parametrize("value", [None, [2]], ids=["removed", "a list, which would join"])

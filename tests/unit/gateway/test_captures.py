@@ -156,7 +156,7 @@ async def test_an_answer_has_what_the_captured_one_has(rig: Rig, wire: Wire, met
         assert ours["error"] == theirs["error"]
 
 
-def told(frame: dict[str, Any]) -> tuple[str, ...]:
+def event_kind(frame: dict[str, Any]) -> tuple[str, ...]:
     """Returns what kind of thing an event tells."""
     payload = frame["payload"]
     if frame["event"] == "chat":
@@ -187,9 +187,11 @@ async def test_events_have_what_the_captured_ones_have(rig: Rig, wire: Wire, sto
     (tale,) = (row for row in captured(protocol) if row.get("events") == story)
     await play(rig, wire, story)
     events = [frame for frame in wire.frames if frame.get("event") in {"agent", "chat"}]
-    ours = {told(event): event for event in events}
+    ours = {event_kind(event): event for event in events}
     theirs = {
-        told(frame): frame for frame in tale["frames"] if frame.get("event") in {"agent", "chat"}
+        event_kind(frame): frame
+        for frame in tale["frames"]
+        if frame.get("event") in {"agent", "chat"}
     }
     shared = theirs.keys() & ours.keys()
     assert {kind for kind in theirs.keys() - shared if kind[0] == "chat"} == set()

@@ -18,7 +18,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import user
 from skerry.store import Unit, sessions
 from tests.support.gateway import Rig, running_gateway
-from tests.support.wire import Wire, connected, dial, here, request
+from tests.support.wire import Wire, connected, dial, present_modes, request
 
 RUN = RunId("slow")
 SMALL_BUFFER = 128 * 1024
@@ -109,7 +109,7 @@ async def test_a_client_that_leaves_too_much_unread_is_given_up_with_a_reason(
         await slow.send(request("agent.wait", {"runId": "nobody", "timeoutMs": 600_000}))
         for number in range(20):
             await slow.send(request("chat.history", {"sessionKey": "main"}, id=f"h{number}"))
-        await quick.until(lambda frame: here(frame) == ["gateway", "test"])  # it left
+        await quick.until(lambda frame: present_modes(frame) == ["gateway", "test"])  # it left
         assert rig.dispatcher.waiting == 0  # and what it waited for is not waited for
         assert len(await quick.call("system-presence")) == 2
         slow.socket.transport.resume_reading()
@@ -180,9 +180,9 @@ async def test_who_leaves_while_it_is_not_served_leaves_nothing(rig: Rig) -> Non
         async with stuck(rig) as slow:
             for number in range(60):
                 await slow.send(request("chat.history", {"sessionKey": "main"}, id=f"h{number}"))
-            await quick.until(lambda frame: len(here(frame)) == 3)
+            await quick.until(lambda frame: len(present_modes(frame)) == 3)
             slow.socket.transport.abort()
-        await quick.until(lambda frame: here(frame) == ["gateway", "test"])
+        await quick.until(lambda frame: present_modes(frame) == ["gateway", "test"])
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 200_000])

@@ -18,7 +18,7 @@ from skerry.model.run import RunRequest
 from skerry.ports.dispatch import QueuedRun
 from skerry.store import Unit, runs, sessions
 from tests.support.gateway import TOKEN, Rig, running_gateway
-from tests.support.wire import Wire, connected, here, request
+from tests.support.wire import Wire, connected, present_modes, request
 
 MAIN = SessionKey.main()
 
@@ -274,12 +274,12 @@ async def test_status_tells_what_goes_on(rig: Rig, wire: Wire) -> None:
 @pytest.mark.requirement("gateway-events-core")
 async def test_presence_names_who_is_there_and_follows_them(rig: Rig, wire: Wire) -> None:
     async with connected(rig.url, client=CLIENT) as other:
-        joined = await wire.until(lambda frame: here(frame) == ["gateway", "test", "cli"])
+        joined = await wire.until(lambda frame: present_modes(frame) == ["gateway", "test", "cli"])
         assert (
             joined["stateVersion"]["presence"]
             == other.hello["snapshot"]["stateVersion"]["presence"]
         )
-    left = await wire.until(lambda frame: here(frame) == ["gateway", "test"])
+    left = await wire.until(lambda frame: present_modes(frame) == ["gateway", "test"])
     assert left["stateVersion"]["presence"] > joined["stateVersion"]["presence"]
     assert await wire.call("system-presence") == left["payload"]["presence"]
 
@@ -288,7 +288,7 @@ async def test_a_storm_of_clients_is_told_together(rig: Rig, wire: Wire) -> None
     async with AsyncExitStack() as stack:
         for _ in range(30):
             await stack.enter_async_context(connected(rig.url))
-        await wire.until(lambda frame: len(here(frame)) == 32)
+        await wire.until(lambda frame: len(present_modes(frame)) == 32)
     events = [frame for frame in wire.frames if frame.get("event") == "presence"]
     assert len(events) < 30
 

@@ -27,7 +27,7 @@ async def stray(folder: Path) -> int:
     return int((folder / "stray").read_text())
 
 
-async def gone(pid: int) -> None:
+async def wait_for_end(pid: int) -> None:
     with anyio.fail_after(60):
         while is_alive(pid):
             await anyio.lowlevel.checkpoint()
@@ -51,14 +51,14 @@ async def test_a_process_that_left_the_group_ends_with_its_command(tmp_path: Pat
     async with child(within_scope(f"( ( {STRAY} & ) & ); {MADE}", tmp_path)) as process:
         pid = await stray(tmp_path)
         assert await ended(process) == 0
-        await gone(pid)
+        await wait_for_end(pid)
 
 
 async def test_a_process_that_left_the_group_ends_with_the_block(tmp_path: Path) -> None:
     async with child(within_scope(f"{STRAY} & wait", tmp_path)):
         pid = await stray(tmp_path)
         assert is_alive(pid)
-    await gone(pid)
+    await wait_for_end(pid)
 
 
 async def test_a_process_that_left_the_group_ends_with_whoever_started_it(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_process_that_left_the_group_ends_with_whoever_started_it(tmp_pa
         assert is_alive(pid)
         os.close(writing)
         assert await ended(process) == -9
-        await gone(pid)
+        await wait_for_end(pid)
 
 
 async def test_many_that_start_others_are_ended(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from skerry.net.proxy import Proxy
 from skerry.policy.urls import Refusal, Target
-from tests.support.net_lab import OTHER, PUBLIC, Asked, Lab, lab, reply
+from tests.support.net_lab import OTHER, PUBLIC, Lab, RecordedRequest, lab, reply
 
 
 async def admit(target: Target) -> Refusal | None:
@@ -65,7 +65,7 @@ async def test_a_request_is_passed_on_with_the_headers_of_its_server() -> None:
 
 
 async def test_a_tunnel_carries_bytes_both_ways() -> None:
-    async def echo(stream: anyio.abc.ByteStream, request: Asked) -> None:
+    async def echo(stream: anyio.abc.ByteStream, request: RecordedRequest) -> None:
         await stream.send(b"<" + request.path.encode() + b">")
         await stream.aclose()
 

@@ -10,7 +10,16 @@ import pytest
 
 from skerry.net.safe_fetch import MAX_BYTES, SECONDS, Fetched, FetchRequest, Outcome
 from skerry.policy.network import NetworkRules
-from tests.support.net_lab import OTHER, PUBLIC, Asked, Lab, certificate, lab, redirect, reply
+from tests.support.net_lab import (
+    OTHER,
+    PUBLIC,
+    Lab,
+    RecordedRequest,
+    certificate,
+    lab,
+    redirect,
+    reply,
+)
 
 SECRETS = {"authorization": "Bearer s", "cookie": "s=1", "x-api-key": "s", "accept": "text/*"}
 
@@ -94,7 +103,7 @@ async def test_what_is_refused_connects_to_nothing(url: str, rule: str) -> None:
 
 
 async def test_a_name_that_changes_is_checked_at_each_new_connection() -> None:
-    async def once(stream: anyio.abc.ByteStream, request: Asked) -> None:
+    async def once(stream: anyio.abc.ByteStream, request: RecordedRequest) -> None:
         await reply(connection="close")(stream, request)
 
     async with lab(a_example=[[PUBLIC], ["10.0.0.1"]]) as world:
@@ -135,7 +144,7 @@ async def test_another_origin_gets_neither_secrets_nor_the_body(status: int) -> 
 
 
 async def test_the_same_origin_gets_a_repeated_request_whole() -> None:
-    async def answer(stream: anyio.abc.ByteStream, request: Asked) -> None:
+    async def answer(stream: anyio.abc.ByteStream, request: RecordedRequest) -> None:
         kind = redirect("/b", 308) if request.path == "/a" else reply()
         await kind(stream, request)
 
@@ -172,7 +181,7 @@ async def test_a_redirect_is_checked_before_it_is_followed(location: str, rule: 
 
 
 async def test_three_redirects_are_followed_and_not_a_fourth() -> None:
-    async def answer(stream: anyio.abc.ByteStream, request: Asked) -> None:
+    async def answer(stream: anyio.abc.ByteStream, request: RecordedRequest) -> None:
         number = int(request.path[1:])
         kind = redirect(f"/{number - 1}") if number else reply()
         await kind(stream, request)
@@ -230,7 +239,7 @@ async def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPat
 async def test_a_body_over_the_limit_ends_the_fetch_with_its_beginning() -> None:
     sent: list[int] = []
 
-    async def endless(stream: anyio.abc.ByteStream, _: Asked) -> None:
+    async def endless(stream: anyio.abc.ByteStream, _: RecordedRequest) -> None:
         await stream.send(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             await stream.send(b"x" * 65536)
@@ -306,7 +315,7 @@ async def test_a_body_that_cannot_be_decoded_ends_the_fetch(encoding: str, body:
 
 @pytest.mark.requirement("ssrf-timeout-30s")
 async def test_one_deadline_ends_a_server_that_answers_slowly() -> None:
-    async def drip(stream: anyio.abc.ByteStream, _: Asked) -> None:
+    async def drip(stream: anyio.abc.ByteStream, _: RecordedRequest) -> None:
         await stream.send(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             await stream.send(b"x")

@@ -221,7 +221,7 @@ async def test_a_command_whose_row_is_gone_is_for_admins_alone(
         assert {command.need.scope for command in ours} == {ADMIN}
 
 
-class Seen(FileGate, frozen=True):
+class RecordingGate(FileGate, frozen=True):
     """A gate that notes what is asked of it."""
 
     asked: list[Verb] | None = None
@@ -266,7 +266,7 @@ async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name:
 
         tool = MemoryAppend("2026-11-22", 0)
     verbs: list[Verb] = []
-    gate = Seen(Open(), frozenset({root}), records=FileRecords(), asked=verbs)
+    gate = RecordingGate(Open(), frozenset({root}), records=FileRecords(), asked=verbs)
     workspace = RootedFolder(root, rules=gate)
     (root / "dot.png").write_bytes(DOT)
     arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))

@@ -17,7 +17,7 @@ def server(url: str, name: str = "one") -> LocalServer:
     return LocalServer(name, name, url)
 
 
-async def found(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
+async def models_of(servers: Sequence[LocalServer]) -> list[tuple[str, str]]:
     with anyio.fail_after(60):
         async with HttpClient() as http:
             return [(model.server.id, model.id) for model in await probe(http, servers)]
@@ -32,7 +32,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("patient")
 async def test_a_server_that_answers_gives_its_models() -> None:
     async with StubModelServer() as stub:
-        assert await found([server(stub.base_url)]) == [("one", "stub")]
+        assert await models_of([server(stub.base_url)]) == [("one", "stub")]
     assert [(sent.method, sent.path) for sent in stub.requests] == [("GET", "/v1/models")]
     assert "authorization" not in stub.requests[0].headers
 
@@ -43,7 +43,7 @@ async def test_servers_come_in_their_order_and_absent_ones_not_at_all() -> None:
         absent = server(gone.base_url, "absent")
     async with StubModelServer() as a, StubModelServer() as b:
         servers = [absent, server(b.base_url, "b"), server(a.base_url, "a")]
-        assert await found(servers) == [("b", "stub"), ("a", "stub")]
+        assert await models_of(servers) == [("b", "stub"), ("a", "stub")]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ async def test_another_kind_of_server_is_none(answer: bytes) -> None:
             await anyio.sleep_forever()
 
     async with listening(serve) as port:
-        assert await found([server(f"http://127.0.0.1:{port}/v1")]) == []
+        assert await models_of([server(f"http://127.0.0.1:{port}/v1")]) == []
 
 
 async def test_embedding_models_are_left_out() -> None:
     body = b'{"data":[{"id":"text-embedding-nomic"},{"id":"llama3"}]}'
 
     async with answering(body) as port:
-        assert await found([server(f"http://127.0.0.1:{port}/v1")]) == [("one", "llama3")]
+        assert await models_of([server(f"http://127.0.0.1:{port}/v1")]) == [("one", "llama3")]

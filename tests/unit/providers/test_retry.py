@@ -21,7 +21,7 @@ BUSY = ModelOverloadedError("busy")
 REQUEST = ModelRequest(ModelInfo("p", "m", "M"), "", History([user("hi", 1)]))
 
 
-class Asked:
+class RecordedRequest:
     """A scripted model behind the wrapper; keeps how long was waited and what was said."""
 
     def __init__(self, *replies: list[str | ModelError], chance: float = 0.5) -> None:
@@ -38,14 +38,14 @@ class Asked:
 
 
 async def test_a_failure_that_may_pass_is_tried_again() -> None:
-    request = Asked([BUSY], [ModelConnectionError("gone")], ["hello"])
+    request = RecordedRequest([BUSY], [ModelConnectionError("gone")], ["hello"])
     assert await request.text() == "hello"
     assert request.waits == [0.25, 0.5]
     assert request.texts == ["hello"]
 
 
 async def test_after_three_attempts_the_failure_is_the_callers() -> None:
-    request = Asked([BUSY], [BUSY], [BUSY], ["late"])
+    request = RecordedRequest([BUSY], [BUSY], [BUSY], ["late"])
     with pytest.raises(ModelOverloadedError):
         await request.text()
     assert len(request.model.requests) == 3
@@ -53,34 +53,34 @@ async def test_after_three_attempts_the_failure_is_the_callers() -> None:
 
 @pytest.mark.parametrize("error", [ModelAuthError("no"), ModelOverflowError("long")])
 async def test_a_failure_that_stays_is_raised_at_once(error: ModelError) -> None:
-    request = Asked([error], ["late"])
+    request = RecordedRequest([error], ["late"])
     with pytest.raises(type(error)):
         await request.text()
     assert request.waits == []
 
 
 async def test_a_model_that_has_spoken_is_not_asked_again() -> None:
-    request = Asked(["half", BUSY], ["late"])
+    request = RecordedRequest(["half", BUSY], ["late"])
     with pytest.raises(ModelOverloadedError):
         await request.text()
     assert (request.texts, request.waits) == (["half"], [])
 
 
 async def test_the_providers_hint_is_waited_out() -> None:
-    request = Asked([ModelRateLimitError("slow", retry_after=20.0)], ["hello"])
+    request = RecordedRequest([ModelRateLimitError("slow", retry_after=20.0)], ["hello"])
     assert await request.text() == "hello"
     assert request.waits == [20.25]
 
 
 async def test_a_hint_over_a_minute_is_not_waited_for() -> None:
-    request = Asked([ModelRateLimitError("slow", retry_after=61.0)], ["late"])
+    request = RecordedRequest([ModelRateLimitError("slow", retry_after=61.0)], ["late"])
     with pytest.raises(ModelRateLimitError):
         await request.text()
     assert request.waits == []
 
 
 def test_the_api_is_the_one_behind() -> None:
-    assert Asked().provider.api == "script"
+    assert RecordedRequest().provider.api == "script"
 
 
 @given(st.integers(1, 2_000), st.floats(0, 1, exclude_max=True))

@@ -9,7 +9,7 @@ from skerry.ports.model import ModelInfo
 from skerry.providers.wire_format import Turns, is_own
 
 
-def said(text: str) -> AssistantMessage:
+def assistant_message(text: str) -> AssistantMessage:
     return AssistantMessage((TextBlock(text),), "", "", "", Usage(), "stop", 1)
 
 
@@ -29,21 +29,21 @@ def turns(*messages: Message) -> Turns:
 
 
 def test_neighbours_of_one_side_are_joined_also_when_they_come_later() -> None:
-    made = turns(user("a", 1), user("b", 1), said("c"))
+    made = turns(user("a", 1), user("b", 1), assistant_message("c"))
     assert made.since(0) == [b"U(a,b)", b"A(c)"]
-    made.add(said("d"))
+    made.add(assistant_message("d"))
     assert made.since(0) == [b"U(a,b)", b"A(c,d)"]
 
 
 def test_a_message_without_blocks_is_left_out_and_joins_its_neighbours() -> None:
-    assert turns(user("a", 1), said(""), user("b", 1)).since(0) == [b"U(a,b)"]
-    assert turns(said(""), user("b", 1)).since(0) == [b"U(b)"]
-    assert turns(said("")).since(0) == []
+    assert turns(user("a", 1), assistant_message(""), user("b", 1)).since(0) == [b"U(a,b)"]
+    assert turns(assistant_message(""), user("b", 1)).since(0) == [b"U(b)"]
+    assert turns(assistant_message("")).since(0) == []
     assert turns().since(0) == []
 
 
 def test_a_turn_that_is_cut_begins_with_the_first_message() -> None:
-    made = turns(user("a", 1), user("b", 1), said("c"), said(""))
+    made = turns(user("a", 1), user("b", 1), assistant_message("c"), assistant_message(""))
     assert made.since(1) == [b"U(b)", b"A(c)"]
     assert made.since(3) == []
 
@@ -52,7 +52,9 @@ def test_a_turn_that_is_cut_begins_with_the_first_message() -> None:
 def test_what_is_sent_is_the_same_whenever_it_is_asked(
     drawn: list[tuple[bool, str]], data: st.DataObject
 ) -> None:
-    messages = [said(text) if assistant else user(text, 1) for assistant, text in drawn]
+    messages = [
+        assistant_message(text) if assistant else user(text, 1) for assistant, text in drawn
+    ]
     grown = Turns(encode, close)
     for message in messages:
         grown.add(message)

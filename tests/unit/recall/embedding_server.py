@@ -23,7 +23,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """A request that came."""
 
     method: str
@@ -36,10 +36,10 @@ class Asked:
         return json.loads(self.raw)
 
 
-Handler = Callable[[Asked], Awaitable[Reply]]
+Handler = Callable[[RecordedRequest], Awaitable[Reply]]
 
 
-def openai(request: Asked) -> Reply:
+def openai(request: RecordedRequest) -> Reply:
     """Answers as OpenAI does: a vector of the text's length and 1."""
     rows = [
         {"object": "embedding", "index": position, "embedding": [len(text), 1.0]}
@@ -55,9 +55,9 @@ class EmbeddingServer:
     """Where it is, and what it was asked. `replies` come first, then what `handler` says."""
 
     url: str
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RecordedRequest] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
-    handler: Callable[[Asked], Reply] = openai
+    handler: Callable[[RecordedRequest], Reply] = openai
     held: anyio.Event | None = None
     """While it is there and not set, no answer leaves."""
     now: int = 0
@@ -80,7 +80,7 @@ class EmbeddingServer:
         while len(body) < int(headers.get("content-length", 0)):
             body += await stream.receive()
         sent = dict(line.split(": ", 1) for line in lines)
-        request = Asked(method, path, {k.lower(): v for k, v in sent.items()}, body)
+        request = RecordedRequest(method, path, {k.lower(): v for k, v in sent.items()}, body)
         self.asked.append(request)
         self.now += 1
         self.most = max(self.most, self.now)

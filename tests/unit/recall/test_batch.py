@@ -13,7 +13,12 @@ from skerry_recall.batch import MIN_TEXTS, BatchEmbedder, BatchSettings
 from skerry_recall.embed import EmbeddingModel, Kind
 from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
-from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
+from tests.unit.recall.embedding_server import (
+    EmbeddingServer,
+    RecordedRequest,
+    Reply,
+    embedding_server,
+)
 from tests.unit.recall.embedding_server import openai as at_once
 
 TEXTS = ["x" * (number % 7) for number in range(MIN_TEXTS)]
@@ -29,7 +34,7 @@ class Jobs:
         self.end = "completed"
         self.spoil: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda lines: lines
 
-    def __call__(self, request: Asked) -> Reply:
+    def __call__(self, request: RecordedRequest) -> Reply:
         match request.method, request.path:
             case "GET", "/v1/batches?limit=20":
                 return Reply(body={"data": self.jobs})

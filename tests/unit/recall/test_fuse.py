@@ -275,7 +275,7 @@ def test_the_highest_scores_are_those_that_sorting_gives(
     assert top(given, count, given > 0).tolist() == found[:count]
 
 
-def found(given: Scores, question: str, texts: Sequence[str], limit: int = 10) -> list[Ranked]:
+def ranked(given: Scores, question: str, texts: Sequence[str], limit: int = 10) -> list[Ranked]:
     """The hits of a question, with all that the profile `best` looks at."""
     asked = read(question, Words(), NOON)
     options = RankOptions(question=asked, texts=texts_of(*texts), scale=(0.8, 0.9))
@@ -288,12 +288,12 @@ NOON = 1_000 * DAY_MS + DAY_MS // 2
 def test_records_that_differ_in_a_number_are_both_found() -> None:
     record = "the quarter had a revenue of {} million with costs of two hundred in all regions " * 2
     texts = [record.format(n, n) for n in (11, 12)]
-    assert [hit.row for hit in found(scores([9.0, 8.0]), "revenue", texts)] == [0, 1]
+    assert [hit.row for hit in ranked(scores([9.0, 8.0]), "revenue", texts)] == [0, 1]
 
 
 def test_of_what_is_repeated_word_for_word_the_newer_is_found() -> None:
     given = scores([9.0, 8.0], at=[DAY_MS, 2 * DAY_MS])
-    assert [hit.row for hit in found(given, "noon", ["We meet at noon."] * 2)] == [1]
+    assert [hit.row for hit in ranked(given, "noon", ["We meet at noon."] * 2)] == [1]
 
 
 def test_the_first_ten_are_the_same_whatever_is_asked_for() -> None:
@@ -301,7 +301,7 @@ def test_the_first_ten_are_the_same_whatever_is_asked_for() -> None:
     text = np.random.default_rng(7).random(count).tolist()
     texts = [f"User: Is it {n}?" if n % 3 else f"It is {n}." for n in range(count)]
     given = scores(text, text[::-1], document=[n // 5 for n in range(count)])
-    few, many = (found(given, "is it so", texts, limit) for limit in (10, 100))
+    few, many = (ranked(given, "is it so", texts, limit) for limit in (10, 100))
     assert [hit.row for hit in few] == [hit.row for hit in many][:10]
     assert [hit.score for hit in few] == [hit.score for hit in many][:10]
     assert [hit.score for hit in many] == sorted((hit.score for hit in many), reverse=True)
@@ -311,20 +311,20 @@ def test_the_first_ten_are_the_same_whatever_is_asked_for() -> None:
 def test_what_nothing_is_near_to_has_hardly_a_score(question: str) -> None:
     given = scores([0.0, 0.0], [0.79, 0.78], possible=5.0)
     texts = ["It rained all day.", "The boat is red."]
-    assert [hit.score < 0.1 for hit in found(given, question, texts)] == [True, True]
+    assert [hit.score < 0.1 for hit in ranked(given, question, texts)] == [True, True]
 
 
 def test_some_of_the_words_count_less_beside_a_meaning_than_alone() -> None:
-    beside = found(scores([2.0, 0.0], [0.78, 0.78], possible=5.0), "boat", ["boat", "rain"])
-    alone = found(scores([2.0, 0.0], possible=5.0), "boat", ["boat", "rain"])
+    beside = ranked(scores([2.0, 0.0], [0.78, 0.78], possible=5.0), "boat", ["boat", "rain"])
+    alone = ranked(scores([2.0, 0.0], possible=5.0), "boat", ["boat", "rain"])
     assert beside[0].score == pytest.approx(0.4**2)
     assert alone[0].score == pytest.approx(0.4**0.75)
 
 
 def test_a_score_says_how_well_a_passage_answers_whatever_the_others_do() -> None:
     texts = ["The boat is red.", "It rained all day."]
-    poor = found(scores([0.5, 0.0], [0.81, 0.78], possible=5.0), "the boat", texts)
-    good = found(scores([4.5, 0.0], [0.88, 0.78], possible=5.0), "the boat", texts)
+    poor = ranked(scores([0.5, 0.0], [0.81, 0.78], possible=5.0), "the boat", texts)
+    good = ranked(scores([4.5, 0.0], [0.88, 0.78], possible=5.0), "the boat", texts)
     assert poor[0].score == pytest.approx(1 - 0.9 * 0.99)
     assert good[0].score == pytest.approx(1 - 0.19 * 0.2)
     assert good[1].score == pytest.approx(0.01)
@@ -333,7 +333,7 @@ def test_a_score_says_how_well_a_passage_answers_whatever_the_others_do() -> Non
 def test_the_nearest_of_many_has_to_be_nearer() -> None:
     def score(count: int) -> float:
         given = scores([0] * count, [0.86] + [0.7] * (count - 1))
-        return found(given, "who has the key?", ["a key"] * count)[0].score
+        return ranked(given, "who has the key?", ["a key"] * count)[0].score
 
     assert score(2) == score(100)
     assert score(100) > score(1000) > score(10_000)
@@ -344,5 +344,5 @@ def test_a_passage_of_the_day_comes_first_in_a_large_memory() -> None:
     at = [NOON - (n + 2) * DAY_MS for n in range(400)] + [NOON - DAY_MS]
     texts = ["We did the day's work."] * 400 + ["Rain."]
     given = scores([1.0] * 400 + [0.0], at=at)
-    hits = found(given, "what did we do yesterday", [f"{n} {one}" for n, one in enumerate(texts)])
+    hits = ranked(given, "what did we do yesterday", [f"{n} {one}" for n, one in enumerate(texts)])
     assert hits[0].row == 400

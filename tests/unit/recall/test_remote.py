@@ -23,8 +23,8 @@ from skerry_recall.embed import (
 from skerry_recall.embedding_apis import GeminiWire, OpenAiWire, VoyageWire, Wire
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent, delay
 from tests.unit.recall.embedding_server import (
-    Asked,
     EmbeddingServer,
+    RecordedRequest,
     Reply,
     embedding_server,
     openai,
@@ -246,7 +246,7 @@ async def test_what_was_answered_before_a_request_failed_is_paid_and_handed_over
 ) -> None:
     texts = ["x" * 1000 + str(number) for number in range(300)]
 
-    def third(request: Asked) -> Reply:
+    def third(request: RecordedRequest) -> Reply:
         busy = len(bench.server.asked) > 2
         return Reply(500, {"error": "busy"}) if busy else openai(request)
 
@@ -264,7 +264,7 @@ async def test_a_refused_request_does_not_keep_the_others_from_being_answered(
 ) -> None:
     texts = ["x" * 1000 + str(number) for number in range(100)]
 
-    def picky(request: Asked) -> Reply:
+    def picky(request: RecordedRequest) -> Reply:
         bad = texts[50] in request.json["input"]
         return Reply(400, {"error": {"message": "no"}}) if bad else openai(request)
 

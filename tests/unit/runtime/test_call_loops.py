@@ -22,7 +22,7 @@ async def test_the_model_is_told_and_then_the_call_is_denied_with_its_rule(tmp_p
         core.configs.append(core.configs[0].model_copy(update={"tools": tools}))
         (core.workspace / "note.txt").write_text("here", encoding="utf-8")
         await core.ask("hi")
-        texts = results(await core.said())
+        texts = results(await core.transcript())
     assert ["made 2 times" in text for text in texts] == [False, False, True, False, False, False]
     assert ["rule loop-breaker" in text for text in texts] == [False] * 4 + [True] * 2
     assert all("here" in text for text in texts[:4])

@@ -113,7 +113,7 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
     async with open_core(tmp_path, ScriptedModel(steps), tools=tools) as core:
         await core.ask("go")
         results = [
-            message for message in await core.said() if isinstance(message, ToolResultMessage)
+            message for message in await core.transcript() if isinstance(message, ToolResultMessage)
         ]
         assert [result.is_error for result in results] == [False] * 4 + [True, True, False]
         assert "tainted-file" in results[4].text
@@ -144,7 +144,7 @@ async def test_what_no_longer_fits_the_window_is_not_what_the_model_has_before_i
         core.models.info = replace(MODEL, context_window=8000, max_tokens=200)
         for number in range(6):
             await core.ask(f"{number} " + "word " * 1600)
-        transcript = await core.said()
+        transcript = await core.transcript()
     times = [message.timestamp for message in transcript if isinstance(message, UserMessage)]
     (text,) = [message.text for message in transcript if isinstance(message, ToolResultMessage)]
     assert int(text) in times[1:-1], "the first went to make room"

@@ -23,7 +23,7 @@ from skerry.runtime.delivery import REPEATED
 from skerry.runtime.media_out import OUTBOUND
 from skerry.store import outbox
 from skerry.store.outbox import PartState
-from tests.unit.runtime.test_delivery import RECEIPT, Adapter, Post, post, to
+from tests.unit.runtime.test_delivery import RECEIPT, Adapter, OutboxRig, post, to
 
 FILES = Capabilities(media_out=True)
 
@@ -42,7 +42,7 @@ class Filing(Adapter):
         return RECEIPT
 
 
-async def file(rig: Post, home: Path) -> Path:
+async def file(rig: OutboxRig, home: Path) -> Path:
     """Adds a part with a file to the outbox; returns the copy."""
     folder = home / "media" / OUTBOUND
     folder.mkdir(parents=True)

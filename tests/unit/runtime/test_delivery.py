@@ -72,7 +72,7 @@ class Adapter:
 
 
 @dataclass
-class Post:
+class OutboxRig:
     """An outbox and its sender."""
 
     store: Store
@@ -92,9 +92,9 @@ class Post:
 
 
 @asynccontextmanager
-async def post(home: Path, adapter: Adapter) -> AsyncGenerator[Post]:
+async def post(home: Path, adapter: Adapter) -> AsyncGenerator[OutboxRig]:
     async with Hooks() as hooks, open_store(home / "state.sqlite") as store:
-        yield Post(store, adapter, Sender(adapter, store, SystemClock(), no_fault, hooks))
+        yield OutboxRig(store, adapter, Sender(adapter, store, SystemClock(), no_fault, hooks))
 
 
 def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:

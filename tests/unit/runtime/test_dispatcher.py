@@ -32,7 +32,7 @@ async def test_a_message_is_answered_and_the_transcript_has_both(tmp_path: Path)
         result = await core.ask("hi")
         assert result.stop_reason is StopReason.DONE
         assert result.payloads == ("Hello",)
-        messages = await core.said()
+        messages = await core.transcript()
         assert shape(messages) == ["User", "Assistant"]
         assert [type(event.body) for event in core.events[:3]] == [RunStarted, TextDelta, TextDelta]
         assert len(core.ends()) == 1
@@ -52,7 +52,7 @@ async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:
         await core.ask("two")
-        assert len(await core.said()) == 4
+        assert len(await core.transcript()) == 4
     assert shape(model.requests[0].messages) == ["User", "Assistant", "User"]
 
 
@@ -128,10 +128,10 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
         await core.dispatch.submit(request("b"))
-        assert shape(await core.said()) == ["User"]
+        assert shape(await core.transcript()) == ["User"]
         gate.open()
         await core.dispatch.wait(RunId("b"), 60)
-        messages = await core.said()
+        messages = await core.transcript()
         assert shape(messages) == ["User", "Assistant", "User", "Assistant"]
 
 
@@ -150,7 +150,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         result = await core.dispatch.wait(RunId("work"), 60)
         assert result is not None
         assert result.payloads == ("as you wish",)
-        messages = await core.said()
+        messages = await core.transcript()
         assert shape(messages) == [
             *("User", "Assistant", "ToolResult", "ToolResult", "ToolResult", "User", "Assistant")
         ]
@@ -186,7 +186,7 @@ async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path:
             assert result is not None
             assert (result.payloads, result.joined) == ((answer,), None)
         first = ["User", "Assistant", "ToolResult", "Assistant"]
-        assert shape(await core.said()) == first + ["User", "Assistant"] * 3
+        assert shape(await core.transcript()) == first + ["User", "Assistant"] * 3
         assert [call.last for call in model.requests[2:]] == ["b", "c", "d"]
 
 
@@ -215,7 +215,7 @@ async def test_an_abort_keeps_the_partial_text_and_frees_the_lane(tmp_path: Path
         assert result.stop_reason is StopReason.ABORTED
         assert result.payloads == ("so far",)
         assert result.aborted_by == "rpc"
-        last = (await core.said())[-1]
+        last = (await core.transcript())[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.text) == ("aborted", "so far")
         assert (await core.ask("b")).payloads == ("next",)
@@ -235,7 +235,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
         gate.open()
         await core.dispatch.wait(RunId("a"), 60)
         assert len(model.requests) == 1
-        assert shape(await core.said()) == ["User", "Assistant"]
+        assert shape(await core.transcript()) == ["User", "Assistant"]
 
 
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ async def test_a_model_failure_is_a_result_and_the_next_run_works(tmp_path: Path
         assert result.error is not None
         assert (result.error.code, result.error.retryable) == ("model.overloaded", True)
         assert (await core.ask("b")).payloads == ("fine",)
-        assert shape(await core.said()) == ["User", "Assistant"] * 2
+        assert shape(await core.transcript()) == ["User", "Assistant"] * 2
 
 
 async def test_without_a_model_the_person_is_told_what_to_do(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ async def test_without_a_model_the_person_is_told_what_to_do(tmp_path: Path) -> 
         result = await core.ask("a")
         assert result.error is not None
         assert result.error.code == "model.unavailable"
-        assert isinstance((await core.said())[-1], AssistantMessage)
+        assert isinstance((await core.transcript())[-1], AssistantMessage)
 
 
 async def test_an_empty_answer_is_a_failure(tmp_path: Path) -> None:

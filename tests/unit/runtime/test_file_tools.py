@@ -12,7 +12,9 @@ from tests.support.core import Core, open_core
 
 async def call(core: Core, tool: str, **arguments: str) -> ToolResultMessage:
     await core.ask(f"call {tool} {json.dumps(arguments)}")
-    return [message for message in await core.said() if isinstance(message, ToolResultMessage)][-1]
+    return [
+        message for message in await core.transcript() if isinstance(message, ToolResultMessage)
+    ][-1]
 
 
 async def test_a_model_makes_edits_and_reads_a_file(tmp_path: Path) -> None:

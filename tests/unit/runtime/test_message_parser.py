@@ -10,7 +10,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.run import Purpose, RunRequest
 from skerry.store import archive, sessions
 from tests.support.core import MAIN
-from tests.support.openings import HOUR, NOON, Opened, current, earlier, text, told
+from tests.support.openings import HOUR, NOON, Opened, current, earlier, text, transcript_texts
 
 
 @pytest.mark.requirement("reset-daily-4am")
@@ -28,7 +28,7 @@ async def test_the_first_message_after_four_begins_anew_and_says_so(tmp_path: Pa
         after = await current(core)
         assert after.session_id != before.session_id
         assert opened.seen() == ["morning"]
-        texts = await told(core)
+        texts = await transcript_texts(core)
         assert texts[0] == (
             "🌱 A new conversation, as every day at 04:00. `/resume` brings the last one back."
         )
@@ -45,7 +45,7 @@ async def test_the_conversation_goes_on_the_same_day(tmp_path: Path) -> None:
         for words in ("one", "two", "three"):
             await core.ask(words)
             opened.clock.advance(5 * HOUR)
-        assert len(await core.said()) == 6
+        assert len(await core.transcript()) == 6
 
 
 @pytest.mark.requirement("reset-idle")
@@ -58,10 +58,10 @@ async def test_silence_ends_a_session_and_each_message_puts_it_off(tmp_path: Pat
         await core.ask("two")
         opened.clock.advance(HOUR)
         await core.ask("three")
-        assert len(await core.said()) == 6
+        assert len(await core.transcript()) == 6
         opened.clock.advance(HOUR + 1)
         await core.ask("four")
-        assert "after 60 minutes without a message" in (await told(core))[0]
+        assert "after 60 minutes without a message" in (await transcript_texts(core))[0]
         assert opened.seen() == ["four"]
 
 
@@ -104,7 +104,7 @@ async def test_the_rest_of_the_command_is_the_first_message(tmp_path: Path) -> N
         await core.ask("old words")
         await core.ask("/new tell me more\nof it")
         assert opened.seen() == ["tell me more\nof it"]
-        assert (await told(core))[:2] == [
+        assert (await transcript_texts(core))[:2] == [
             "🌱 A new conversation. `/resume` brings the last one back.",
             "tell me more\nof it",
         ]
@@ -135,7 +135,7 @@ async def test_a_trigger_of_one_s_own_and_no_other(tmp_path: Path) -> None:
     async with opened as core:
         await core.ask("old")
         assert "A new conversation" in (await core.ask("Fresh start")).payloads[0]
-        assert (await told(core))[0] == "Fresh start"
+        assert (await transcript_texts(core))[0] == "Fresh start"
         await core.ask("fresh start please")
         assert opened.seen() == ["please"]
 
@@ -248,7 +248,7 @@ async def test_resume_names_what_there_is(tmp_path: Path) -> None:
         assert session.session_id[:8] in listed
         answer = (await core.ask("/resume zzz")).payloads[0]
         assert "Unknown session 'zzz'" in answer
-        assert (await told(core))[1] == "other"
+        assert (await transcript_texts(core))[1] == "other"
 
 
 async def test_what_was_deleted_does_not_come_back_by_a_command(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def words(core: Core) -> list[str]:
-    return [message.text for message in await core.said() if isinstance(message, UserMessage)]
+    return [message.text for message in await core.transcript() if isinstance(message, UserMessage)]
 
 
 def by_client(text: str, mode: QueueMode | None = None) -> RunRequest:
@@ -203,7 +203,7 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
         gate.open()
         await ended(core, "b")
         results = [
-            message for message in await core.said() if isinstance(message, ToolResultMessage)
+            message for message in await core.transcript() if isinstance(message, ToolResultMessage)
         ]
         assert [result.tool_call_id for result in results] == ["c0", "c1", "c2"]
         assert [result.is_error for result in results] == [False, skipped, skipped]
@@ -237,7 +237,9 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
         for name in "bcd":
             await ended(core, name)
         sent = [
-            message for message in await core.said(group.key) if isinstance(message, UserMessage)
+            message
+            for message in await core.transcript(group.key)
+            if isinstance(message, UserMessage)
         ]
     assert {word for message in sent for word in message.text.split()} >= {*"abcd"}
     for each in sent:

@@ -73,7 +73,7 @@ async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> 
         assert (await ended(core, "m1")).payloads == ("echo: m1",)
         assert (await ended(core, "m2")).payloads == ("echo: m2",)
         assert await core.store.read(notices) == [("m1", "echo: m1"), ("m2", "echo: m2")]
-        assert len(await core.said()) == 4
+        assert len(await core.transcript()) == 4
 
 
 async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path: Path) -> None:
@@ -87,14 +87,14 @@ async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path:
         assert result.error is not None
         assert result.error.retryable
         assert await core.store.read(notices) == [("m1", "looking"), ("m1", INTERRUPTED)]
-        messages = await core.said()
+        messages = await core.transcript()
         assert transcript_faults("s", messages) == []
         last = messages[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.error_message) == ("aborted", INTERRUPTED)
     async with restarted(tmp_path) as core:  # a second start has nothing to add
         assert len(await core.store.read(notices)) == 2
-        assert len(await core.said()) == len(messages)
+        assert len(await core.transcript()) == len(messages)
 
 
 async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
             ("m3", "echo: m3"),
             ("m4", "echo: m4"),
         ]
-        assert transcript_faults("s", await core.said()) == []
+        assert transcript_faults("s", await core.transcript()) == []
         assert await core.store.read(runs.unfinished) == []
 
 
@@ -148,7 +148,7 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
         facts = RunFacts(is_command=lambda _: True)
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, facts=facts)
         assert await core.store.read(notices) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
-        last = (await core.said())[-1]
+        last = (await core.transcript())[-1]
         assert isinstance(last, AssistantMessage)
         assert last.error_message == COMMAND_INTERRUPTED
         assert "/retry" not in COMMAND_INTERRUPTED
@@ -165,7 +165,7 @@ async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Pa
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
         assert await core.store.read(notices) == [("m1", INTERRUPTED)]
-        assert transcript_faults("s", await core.said()) == []
+        assert transcript_faults("s", await core.transcript()) == []
 
 
 async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) 
     async with restarted(tmp_path) as core:
         result = await ended(core, "first")
         assert result.stop_reason is StopReason.INTERRUPTED
-        assert [type(message) for message in await core.said()][2:] == [AssistantMessage]
+        assert [type(message) for message in await core.transcript()][2:] == [AssistantMessage]
 
 
 async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_and_told(
@@ -263,7 +263,7 @@ async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_a
         assert (result.stop_reason, result.error.code) == (StopReason.INTERRUPTED, "run.corrupt")
         assert ("m1", UNREADABLE) in await core.store.read(notices)
         assert not await core.store.read(runs.any_open)
-        assert transcript_faults("s", await core.said(key)) == []
+        assert transcript_faults("s", await core.transcript(key)) == []
         assert (await core.ask("next", key=key)).payloads == ("echo: next",)
 
 

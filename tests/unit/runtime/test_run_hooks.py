@@ -137,7 +137,7 @@ async def test_contexts_are_for_the_model_only_and_stand_in_order_of_priority(
         await core.ask("hi")
         core.hooks.before_prompt_build.remove("test")
         await core.ask("again")
-        messages = await core.said()
+        messages = await core.transcript()
     second_call = model.requests[1]
     assert second_call.last == "one\n\ntwo\n\nhi"
     assert second_call.request.system.endswith("\n\nafter 1\n\nafter 2")
@@ -222,7 +222,7 @@ async def test_a_handler_changes_the_parameters_of_a_call(tmp_path: Path) -> Non
         (core.workspace / "other.txt").write_text("the other")
         on(core.hooks.before_tool_call, returns(change))
         await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
     assert "the other" in results(messages)[0]
     assert isinstance(messages[1], AssistantMessage)
     assert messages[1].tool_calls == (READ,)  # what the model asked for
@@ -270,7 +270,7 @@ async def test_a_replaced_result_is_what_the_model_reads_and_the_transcript_keep
         )
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
     assert (within(model.requests[1].last), results(messages)) == ("redacted", ["redacted"])
     assert (ended[0].params, ended[0].error) == (READ.arguments, None)
     assert "secret" in ended[0].result.text
@@ -329,7 +329,7 @@ async def test_agent_end_gets_the_final_messages_and_delays_nothing(tmp_path: Pa
         assert result.stop_reason is StopReason.DONE
         with anyio.fail_after(60):
             await notified.wait()
-        messages = await core.said()
+        messages = await core.transcript()
     (received,) = ends
     assert (received.success, received.error) == (True, None)
     assert list(received.messages) == messages

@@ -35,7 +35,9 @@ async def test_a_run_keeps_the_configuration_that_it_started_with(tmp_path: Path
         await guest_asks(core, "b")
         assert await core.dispatch.wait(RunId("b"), 60) is not None
         answers = [
-            message for message in await core.said(GROUP) if isinstance(message, ToolResultMessage)
+            message
+            for message in await core.transcript(GROUP)
+            if isinstance(message, ToolResultMessage)
         ]
         assert [answer.text for answer in answers] == ["1: note"]
     offered = [{call.name for call in model_call.request.tools} for model_call in model.requests]

@@ -45,7 +45,7 @@ def write(home: Path, name: str = "frogs", more: str = "") -> Path:
     return file
 
 
-async def asked(core: Core, given: RunRequest) -> str:
+async def answer_to(core: Core, given: RunRequest) -> str:
     await core.dispatch.submit(given)
     with anyio.fail_after(60):
         result = await core.dispatch.wait(given.run_id, None)
@@ -92,7 +92,7 @@ async def test_a_conversation_that_begins_with_a_skill_is_named_after_what_was_a
         session = await current(core, SessionKey.main())
         session_id = session.session_id
         assert await core.store.read(lambda reader: sessions.title(reader, session_id)) == title
-        assert "Use the skill" in (await core.said())[0].text
+        assert "Use the skill" in (await core.transcript())[0].text
 
 
 @pytest.mark.requirement("skills-command-dispatch")
@@ -106,7 +106,7 @@ async def test_a_skill_with_a_tool_calls_it_without_a_model(tmp_path: Path) -> N
             "counted command=all of them commandName=frogs skillName=frogs",
         )
         assert model.requests == []
-        kinds = [type(message) for message in await core.said()]
+        kinds = [type(message) for message in await core.transcript()]
         assert kinds[1:] == [AssistantMessage, ToolResultMessage, AssistantMessage]
         assert (await core.ask("and now?")).payloads == ("echo: and now?",)
         read = [message.text for message in model.requests[0].request.history.messages]
@@ -131,11 +131,11 @@ async def test_the_call_of_a_skill_has_the_rights_of_its_sender_only(tmp_path: P
     ) as core:
         assert "denied by the rule on-miss" in (await core.ask("/frogs go")).payloads[0]
         guest = replace(request("/frogs go", "guest"), origin=Origin.STRANGER, rights=Rights.OPEN)
-        assert "Unknown command `/frogs`" in await asked(core, guest)
+        assert "Unknown command `/frogs`" in await answer_to(core, guest)
         listed = replace(guest, run_id=RunId("listed"), rights=Rights.LISTED)
-        assert "denied by the rule" in await asked(core, listed)
+        assert "denied by the rule" in await answer_to(core, listed)
         offered = replace(request("/frogs go", "group"), skills=("toads",))
-        assert "Unknown command `/frogs`" in await asked(core, offered)
+        assert "Unknown command `/frogs`" in await answer_to(core, offered)
 
 
 async def test_a_person_on_a_platform_gives_the_command_within_their_rights(

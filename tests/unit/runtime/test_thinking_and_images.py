@@ -36,7 +36,7 @@ async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
         await core.ask("hi")
         bodies = [event.body for event in core.events]
         assert bodies.index(ThinkingDelta("Hm.")) < bodies.index(TextDelta("I look."))
-        messages = await core.said()
+        messages = await core.transcript()
     assert messages[1].content == (THOUGHT, TextBlock("I look."), call)
     assert model.requests[1].messages[1] == messages[1]
 
@@ -49,7 +49,7 @@ async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
             await gate.reached.wait()
             core.dispatch.abort(MAIN, None, "test")
             result = await core.dispatch.wait(RunId("hi"), None)
-        last = (await core.said())[-1]
+        last = (await core.transcript())[-1]
     assert isinstance(last, AssistantMessage)
     assert last.content == (ThinkingBlock("Hm."), TextBlock("so"))
     assert result is not None
@@ -89,7 +89,7 @@ async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Pat
     model = ScriptedModel([["a cat"], ["still a cat"]])
     async with open_core(tmp_path, model) as core:
         await run(core, replace(request("what?"), images=(IMAGE,)))
-        assert (await core.said())[0].content == (TextBlock("what?"), IMAGE)
+        assert (await core.transcript())[0].content == (TextBlock("what?"), IMAGE)
         await core.ask("sure?")
     assert [message.content for message in model.requests[1].request.history.messages[:1]] == [
         (TextBlock("what?"), IMAGE)
@@ -107,7 +107,7 @@ async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
             await core.dispatch.submit(guest)
             gate.open()
             await core.dispatch.wait(guest.run_id, None)
-        assert (await core.said())[2].content == (TextBlock("and this?"), IMAGE)
+        assert (await core.transcript())[2].content == (TextBlock("and this?"), IMAGE)
 
 
 async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_once(
@@ -132,7 +132,7 @@ async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_onc
             gate.open()
             await core.dispatch.wait(waiting.run_id, None)
         assert await stored() == b""
-        assert (await core.said())[2].content[1:] == (large,)
+        assert (await core.transcript())[2].content[1:] == (large,)
 
 
 async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(

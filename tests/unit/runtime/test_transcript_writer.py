@@ -41,7 +41,7 @@ async def test_the_transcript_gets_what_tool_result_persist_makes(tmp_path: Path
         (core.workspace / "note.txt").write_text("a long text")
         on(core.hooks.tool_result_persist, shorten)
         await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
         await core.ask("more")
     assert results(messages) == ["short"]
     assert "a long text" in model.requests[1].last  # this run has the unchanged result
@@ -70,7 +70,7 @@ async def test_every_entry_passes_before_message_write_the_persons_too(tmp_path:
     async with open_core(tmp_path, ScriptedModel([[READ], ["done"]])) as core:
         on(core.hooks.before_message_write, watch)
         await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
     expected = ["UserMessage", "AssistantMessage", "ToolResultMessage", "AssistantMessage"]
     assert (names, [type(message).__name__ for message in messages]) == (expected, expected)
     assert isinstance(messages[0], UserMessage)
@@ -85,7 +85,7 @@ async def test_a_blocked_entry_leaves_every_call_with_its_result(
     async with open_core(tmp_path, model) as core:
         on(core.hooks.before_message_write, block(kind))
         first = await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
         second = await core.ask("more")
     assert (first.payloads, second.payloads) == (("done",), ("again",))
     assert open_calls(messages) == []
@@ -155,5 +155,5 @@ async def test_calls_that_share_an_id_keep_their_own_results(tmp_path: Path) -> 
     async with open_core(tmp_path, ScriptedModel([[READ], [READ], ["done"]])) as core:
         on(core.hooks.tool_result_persist, mark)
         await core.ask("hi")
-        messages = await core.said()
+        messages = await core.transcript()
     assert (flags, results(messages)) == ([False, False], ["stored 1", "stored 2"])

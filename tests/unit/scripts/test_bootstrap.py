@@ -53,7 +53,7 @@ def pins(name: str) -> list[tuple[str, str]]:
     return re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", text, re.MULTILINE)
 
 
-def asked(*extras: str) -> list[Requirement]:
+def requirements(*extras: str) -> list[Requirement]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     listed = list(project["dependencies"])
@@ -82,7 +82,7 @@ def test_a_lock_file_has_a_hash_for_each_package(name: str) -> None:
     ],
 )
 def test_what_the_project_asks_for_is_locked(name: str, extras: list[str]) -> None:
-    for requirement in asked(*extras):
+    for requirement in requirements(*extras):
         have = [
             version
             for package, version in pins(name)

@@ -40,7 +40,7 @@ def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
 
 
 def test_too_many_are_refused(tmp_path: Path) -> None:
-    left(tmp_path, *(f"{PAGE}[{n}]" for n in range(MAX_FAILED + 1)))
+    store_failures(tmp_path, *(f"{PAGE}[{n}]" for n in range(MAX_FAILED + 1)))
     code, text = ask(tmp_path)
     assert (code, text) == (1, "")
 
@@ -100,7 +100,7 @@ def test_an_entry_says_what_replays_it(said: str, seed: str) -> None:
     assert len(payload["said"]) == LONGEST
 
 
-def left(cache: Path, *failed: str) -> None:
+def store_failures(cache: Path, *failed: str) -> None:
     file = cache / "v/cache/lastfailed"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(dict.fromkeys(failed, True)), encoding="utf-8")

@@ -98,7 +98,7 @@ async def test_a_tool_does_not_run_when_its_call_cannot_be_stored(tmp_path: Path
         (result,) = core.ends()
         assert result.error is not None
         assert (result.error.code, result.error.retryable) == ("state.failed", True)
-        assert len(await core.said()) == 4  # question, call, its aborted result, failure
+        assert len(await core.transcript()) == 4  # question, call, its aborted result, failure
 
 
 async def test_a_waiting_run_starts_when_there_is_space(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ async def say(
     await store.write(work)
 
 
-async def found(
+async def search_hits(
     store: Store, text: str, key: SessionKey = MAIN, **filters: object
 ) -> Sequence[TranscriptHit]:
     result = await search(store, TranscriptQuery(key, text, **filters))  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ async def found(
 async def test_what_was_just_said_is_found_with_what_stands_around_it(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "one", "My dog is called Bello.", "three", "the weather")
-        (hit,) = await found(store, "what is the name of my dog")
+        (hit,) = await search_hits(store, "what is the name of my dog")
     assert (hit.excerpt.text, hit.excerpt.role) == ("My dog is called Bello.", "user")
     assert hit.excerpt.entry == entry_id(2)
     assert (hit.before and hit.before.text, hit.after and hit.after.text) == ("one", "three")
@@ -57,16 +57,16 @@ async def test_what_was_just_said_is_found_with_what_stands_around_it(tmp_path: 
 async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "boats are wet", "x", "a blue boat in the harbour", "y")
-        hits = await found(store, "blue boats harbours")
+        hits = await search_hits(store, "blue boats harbours")
         assert [hit.excerpt.seq for hit in hits] == [3, 1]
-        assert len(await found(store, "boat", limit=1)) == 1
+        assert len(await search_hits(store, "boat", limit=1)) == 1
 
 
 async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_path: Path) -> None:
     long = "Your boat is blue. " + "It is wet. " * 60 + "The blue boat is in the harbour."
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "which boat is blue", answer(long), "x", "y", "a boat", "z")
-        hits = await found(store, "blue boat", limit=2)
+        hits = await search_hits(store, "blue boat", limit=2)
     assert sorted(hit.excerpt.seq for hit in hits) in ([1, 5], [2, 5])
     numbers = [entry.seq for hit in hits for entry in (hit.before, hit.excerpt, hit.after) if entry]
     assert len(numbers) == len(set(numbers))
@@ -89,7 +89,7 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
 async def test_any_script_is_found(tmp_path: Path, text: str, asked: str) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "something else", text)
-        assert [hit.excerpt.text for hit in await found(store, asked)] == [text]
+        assert [hit.excerpt.text for hit in await search_hits(store, asked)] == [text]
 
 
 async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path: Path) -> None:
@@ -97,19 +97,19 @@ async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, chat, "the treasure is buried", new_id="a")
         await store.write(lambda unit: archive.reset(unit, chat, SessionId("b"), 2))
-        (hit,) = await found(store, "treasure", chat)
+        (hit,) = await search_hits(store, "treasure", chat)
         assert hit.archived
-        assert not await found(store, "treasure", chat, within=SessionId("b"))
+        assert not await search_hits(store, "treasure", chat, within=SessionId("b"))
         await store.write(lambda unit: archive.delete(unit, chat, 3))
         await say(store, chat, "again", new_id="c")
-        assert len(await found(store, "treasure", chat)) == 1
+        assert len(await search_hits(store, "treasure", chat)) == 1
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(
             lambda unit: unit.execute(
                 "UPDATE session SET archived = 'deleted' WHERE key = ?", (str(chat),)
             )
         )
-        assert not await found(store, "treasure", chat)
+        assert not await search_hits(store, "treasure", chat)
 
 
 OTHER_KEYS = (
@@ -133,9 +133,9 @@ async def test_the_context_of_one_person_is_never_shown_to_another(
         await say(store, MAIN, "the secret of the owner")
         await say(store, key, "the secret of somebody else")
         for wide in (False, True):
-            other_hits = await found(store, "secret", key, owner_conversations=wide)
+            other_hits = await search_hits(store, "secret", key, owner_conversations=wide)
             assert {hit.key for hit in other_hits} == {other}
-            owner_hits = await found(store, "secret", owner_conversations=wide)
+            owner_hits = await search_hits(store, "secret", owner_conversations=wide)
             assert {hit.key for hit in owner_hits} == {str(MAIN)}
 
 
@@ -143,16 +143,16 @@ async def test_the_owner_finds_their_other_conversations_where_they_ask(tmp_path
     notes = SessionKey.parse("agent:main:notes")
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, notes, "the key is under the mat")
-        assert not await found(store, "key mat")
-        assert {hit.key for hit in await found(store, "key mat", owner_conversations=True)} == {
-            str(notes)
-        }
+        assert not await search_hits(store, "key mat")
+        assert {
+            hit.key for hit in await search_hits(store, "key mat", owner_conversations=True)
+        } == {str(notes)}
 
 
 async def test_the_question_itself_is_left_out(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "where is the cat", "where is the cat")
-        hits = await found(store, "cat", until=(SessionId(str(MAIN)), 2))
+        hits = await search_hits(store, "cat", until=(SessionId(str(MAIN)), 2))
         assert [hit.excerpt.seq for hit in hits] == [1]
 
 
@@ -172,7 +172,7 @@ async def test_an_old_database_is_indexed_while_the_gateway_runs(tmp_path: Path)
     old.close()
     async with open_store(path) as store:
         assert await store.read(behind) == ["s"]
-        assert len(await found(store, "story", limit=50)) == 50
+        assert len(await search_hits(store, "story", limit=50)) == 50
         assert await store.read(behind) == []
 
 
@@ -203,7 +203,9 @@ async def test_words_spread_over_an_exchange_tell_more_than_one_entry_with_some(
             answer("She could choose any colour: sage green goes with oak."),
             "Sage green it is.",
         )
-        first, second = await found(store, "which colour did Anna choose for the kitchen", limit=2)
+        first, second = await search_hits(
+            store, "which colour did Anna choose for the kitchen", limit=2
+        )
     assert "bus" in second.excerpt.text
     assert first.excerpt.seq in {5, 6}
     assert "sage green" in " ".join(entry.text for entry in (first.excerpt, first.after) if entry)
@@ -216,10 +218,10 @@ async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None
         )
         await say(store, MAIN, *(f"the red boat has a blue door, {n}" for n in range(20)))
         await say(store, MAIN, "what a blue boat", "ERR_CONN_42 came again, see the red log", "x")
-        assert (await found(store, '"blue boat" with a red door'))[
+        assert (await search_hits(store, '"blue boat" with a red door'))[
             0
         ].excerpt.text == "what a blue boat"
-        hits = await found(store, "what does ERR_CONN_42 mean, err conn")
+        hits = await search_hits(store, "what does ERR_CONN_42 mean, err conn")
         assert hits[0].excerpt.text.startswith("ERR_CONN_42")
 
 
@@ -228,7 +230,7 @@ async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_
     async with open_store(tmp_path / DATABASE) as store:
         for code in ("4711", "4711", "0815"):
             await say(store, MAIN, question, answer(f"The code is {code}."))
-        hits = await found(store, "code gate")
+        hits = await search_hits(store, "code gate")
     text = " ".join(entry.text for hit in hits for entry in (hit.excerpt, hit.after) if entry)
     assert len(hits) == 2
     assert "0815" in text

@@ -71,7 +71,7 @@ async def test_a_conversation_survives_an_upgrade_from_every_version(
             if isinstance(entry_message, UserMessage)
         ]
         assert texts == ["what did I see?", "and then?"]
-        assert [type(entry_message).__name__ for entry_message in await core.said()] == [
+        assert [type(entry_message).__name__ for entry_message in await core.transcript()] == [
             "UserMessage",
             "AssistantMessage",
         ] * 2

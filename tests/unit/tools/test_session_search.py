@@ -24,7 +24,7 @@ async def test_the_model_finds_what_was_said_and_not_its_question(tmp_path: Path
     async with open_core(tmp_path, model) as core:
         await core.ask("My dog has the name Bello")
         await core.ask("What is the name of my dog?")
-        result = (await core.said())[-2]
+        result = (await core.transcript())[-2]
     assert isinstance(result, ToolResultMessage)
     assert result.origin is Origin.MEMORY
     assert "user: My dog has the name Bello" in result.text
@@ -39,7 +39,7 @@ async def test_a_stranger_gets_nothing_of_the_owners_other_conversations(tmp_pat
         asked = replace(request("where?", key=MAIN), origin=Origin.STRANGER)
         await core.dispatch.submit(asked)
         assert await core.dispatch.wait(asked.run_id, 60)
-        result = (await core.said())[-2]
+        result = (await core.transcript())[-2]
     assert isinstance(result, ToolResultMessage)
     assert "tree" not in result.text
 
@@ -49,7 +49,7 @@ async def test_the_owner_may_ask_for_their_other_conversations(tmp_path: Path) -
     async with open_core(tmp_path, model) as core:
         await core.ask("the treasure is under the tree", key=SessionKey.parse("notes"))
         await core.ask("where?")
-        result = (await core.said())[-2]
+        result = (await core.transcript())[-2]
     assert isinstance(result, ToolResultMessage)
     assert "tree" in result.text
 

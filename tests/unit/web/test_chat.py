@@ -40,12 +40,12 @@ def shown(*steps: Step) -> list[tuple[str, str, str]]:
     return [(item["kind"], item["text"], item["state"]) for item in play(*steps)[1]]
 
 
-def said(role: str, text: str, **more: Any) -> dict[str, Any]:
+def stored_message(role: str, text: str, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": [{"type": "text", "text": text}], "timestamp": 1, **more}
 
 
-def asked(text: str, key: str) -> dict[str, Any]:
-    return said("user", text, idempotencyKey=f"{key}:user")
+def user_message(text: str, key: str) -> dict[str, Any]:
+    return stored_message("user", text, idempotencyKey=f"{key}:user")
 
 
 def history(*messages: dict[str, Any], active: tuple[tuple[str, str], ...] = ()) -> Step:
@@ -56,7 +56,7 @@ def history(*messages: dict[str, Any], active: tuple[tuple[str, str], ...] = ())
 def chat(run: str, state: str, text: str | None = None, **more: Any) -> Step:
     payload = {"runId": run, "sessionKey": KEY, "state": state, **more}
     if text is not None:
-        payload["message"] = said("assistant", text)
+        payload["message"] = stored_message("assistant", text)
     return ["hear", payload]
 
 
@@ -79,14 +79,14 @@ def test_a_message_goes_from_waiting_to_its_answer() -> None:
     assert shown(*steps) == [("person", "hi", "accepted"), ("answer", "hel", "writing")]
     steps.append(chat("k", "final", "hello"))
     assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
-    steps.append(history(asked("hi", "k"), said("assistant", "hello")))
+    steps.append(history(user_message("hi", "k"), stored_message("assistant", "hello")))
     assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
 
 
 def test_items_keep_their_ids_from_the_first_word_to_the_transcript() -> None:
     live = [history(), write("k", "hi"), ["accepted", "k"], chat("k", "delta", "he")]
     ended = [*live, chat("k", "final", "hello")]
-    loaded = [history(asked("hi", "k"), said("assistant", "hello"))]
+    loaded = [history(user_message("hi", "k"), stored_message("assistant", "hello"))]
     ids = [[item["id"] for item in play(*steps)[1]] for steps in (live, ended, loaded)]
     assert ids[0] == ids[1] == ids[2]
 
@@ -119,9 +119,9 @@ def test_a_second_message_waits_behind_the_answer_to_the_first() -> None:
 
 def test_the_running_answer_is_shown_once_when_the_transcript_has_its_beginning() -> None:
     call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
-    begun = said("assistant", "Let me look.")
+    begun = stored_message("assistant", "Let me look.")
     begun["content"].append(call)
-    steps = [history(asked("hi", "k"), begun, active=(("k", "Let me look.\n\nIt"),))]
+    steps = [history(user_message("hi", "k"), begun, active=(("k", "Let me look.\n\nIt"),))]
     assert shown(*steps)[1:] == [("answer", "Let me look.\n\nIt", "writing")]
     assert shown(*steps, chat("k", "delta", "Let me look.\n\nIt says"))[1:] == [
         ("answer", "Let me look.\n\nIt says", "writing")
@@ -130,13 +130,15 @@ def test_the_running_answer_is_shown_once_when_the_transcript_has_its_beginning(
 
 def test_a_page_that_comes_after_a_tool_shows_it_in_the_running_answer() -> None:
     call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
-    begun = {**said("assistant", "Let me look."), "content": [call]}
-    result = said("toolResult", "found", toolCallId="c")
-    steps = [history(asked("hi", "k"), begun, result, active=(("k", "half"),))]
+    begun = {**stored_message("assistant", "Let me look."), "content": [call]}
+    result = stored_message("toolResult", "found", toolCallId="c")
+    steps = [history(user_message("hi", "k"), begun, result, active=(("k", "half"),))]
     tool = {"id": "c", "name": "read", "args": {"path": "a"}, "state": "done", "result": "found"}
     assert play(*steps)[1][-1]["tools"] == [tool]
     later = agent("k", "tool", phase="start", toolCallId="d", name="write", args={})
-    tools = play(*steps, later, history(asked("hi", "k"), begun, result, active=(("k", ""),)))
+    tools = play(
+        *steps, later, history(user_message("hi", "k"), begun, result, active=(("k", ""),))
+    )
     assert [tool["id"] for tool in tools[1][-1]["tools"]] == ["c", "d"]
 
 
@@ -156,26 +158,26 @@ def test_a_run_of_another_tab_asks_for_the_message_that_began_it() -> None:
     assert not state["wants"]
     state, _ = play(history(), start, history(active=(("k", ""),)), chat("k", "delta", "he"))
     assert state["wants"]
-    state, _ = play(history(), start, history(asked("hi", "k"), active=(("k", "he"),)))
+    state, _ = play(history(), start, history(user_message("hi", "k"), active=(("k", "he"),)))
     assert not state["wants"]
 
 
 def test_events_of_other_sessions_change_nothing() -> None:
     other = {"runId": "k", "sessionKey": "agent:main:other", "state": "delta"}
-    state, items = play(history(), ["hear", {**other, "message": said("assistant", "x")}])
+    state, items = play(history(), ["hear", {**other, "message": stored_message("assistant", "x")}])
     assert items == []
     assert state["runs"] == []
 
 
 def test_a_history_without_the_run_ends_what_was_missed() -> None:
     steps = [history(), write("k", "hi"), ["accepted", "k"], chat("k", "delta", "he")]
-    steps.append(history(asked("hi", "k"), said("assistant", "hello")))
+    steps.append(history(user_message("hi", "k"), stored_message("assistant", "hello")))
     assert shown(*steps) == [("person", "hi", "kept"), ("answer", "hello", "done")]
 
 
 def test_only_the_last_answer_can_be_asked_for_again_when_it_failed() -> None:
-    failed = said("assistant", "he", stopReason="error", errorMessage="no")
-    _, items = play(history(asked("hi", "a"), failed, asked("hi", "b"), failed))
+    failed = stored_message("assistant", "he", stopReason="error", errorMessage="no")
+    _, items = play(history(user_message("hi", "a"), failed, user_message("hi", "b"), failed))
     retries = [item["retry"]["text"] if "retry" in item else None for item in items]
     assert retries == [None, None, None, "hi"]
 
@@ -191,13 +193,13 @@ def test_only_the_last_answer_can_be_asked_for_again_when_it_failed() -> None:
     ids=["done", "stopped", "interrupted", "failed"],
 )
 def test_the_transcript_says_how_an_answer_ended(more: dict[str, Any], state: str) -> None:
-    steps = [history(asked("hi", "k"), said("assistant", "half", **more))]
+    steps = [history(user_message("hi", "k"), stored_message("assistant", "half", **more))]
     assert shown(*steps)[1] == ("answer", "half", state)
 
 
 def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() -> None:
     live = [
-        history(asked("hi", "k"), active=(("k", ""),)),
+        history(user_message("hi", "k"), active=(("k", ""),)),
         agent("k", "tool", phase="start", name="read", toolCallId="c", args={"path": "a"}),
     ]
     working = play(*live)[1][1]["tools"]
@@ -214,10 +216,10 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
     assert play(*ended, update)[1][1]["tools"] == failed, "an update that arrives late"
     call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}}
     transcript = history(
-        asked("hi", "k"),
+        user_message("hi", "k"),
         {"role": "assistant", "content": [call], "stopReason": "toolUse", "timestamp": 1},
         {"role": "toolResult", "toolCallId": "c", "isError": True, **result},
-        said("assistant", "There is none."),
+        stored_message("assistant", "There is none."),
     )
     answer = play(transcript)[1][1]
     assert answer["tools"] == failed
@@ -227,7 +229,7 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
 def collecting() -> list[Step]:
     """Returns what is told of two messages that waited for a run, up to the start of theirs."""
     return [
-        history(asked("work", "a"), said("assistant", "done")),
+        history(user_message("work", "a"), stored_message("assistant", "done")),
         *(step for key in "bc" for step in (write(key, key), ["accepted", key])),
         agent("c", "lifecycle", phase="start"),
         agent("b", "lifecycle", phase="start", joined="c"),
@@ -235,7 +237,7 @@ def collecting() -> list[Step]:
 
 
 def collected(*keys: str) -> dict[str, Any]:
-    prompt = asked("[Queued messages ...]", keys[-1])
+    prompt = user_message("[Queued messages ...]", keys[-1])
     return prompt | {"__openclaw": {"said": [{"runId": key, "text": key} for key in keys]}}
 
 
@@ -244,7 +246,10 @@ def test_messages_that_were_taken_up_together_stand_before_their_one_answer() ->
     both = [("person", "b", "accepted"), ("person", "c", "accepted")]
     assert shown(*steps)[2:] == [*both, ("answer", "", "writing")]
     before = history(
-        asked("work", "a"), said("assistant", "done"), collected("b", "c"), active=(("c", ""),)
+        user_message("work", "a"),
+        stored_message("assistant", "done"),
+        collected("b", "c"),
+        active=(("c", ""),),
     )
     kept = [("person", "b", "kept"), ("person", "c", "kept")]
     assert shown(*steps, before)[2:] == [*kept, ("answer", "", "writing")]
@@ -253,10 +258,10 @@ def test_messages_that_were_taken_up_together_stand_before_their_one_answer() ->
     state, _ = play(*steps)
     assert (state["runs"], state["outgoing"]) == ([], [])
     rows = history(
-        asked("work", "a"),
-        said("assistant", "done"),
+        user_message("work", "a"),
+        stored_message("assistant", "done"),
         collected("b", "c"),
-        said("assistant", "both"),
+        stored_message("assistant", "both"),
     )
     assert shown(*steps, rows)[2:] == [*kept, ("answer", "both", "done")]
     ids = [[item["id"] for item in play(*some)[1]] for some in (steps, [rows])]
@@ -280,7 +285,7 @@ def test_an_end_that_names_another_run_leaves_no_answer_of_its_own() -> None:
 
 
 def test_what_waits_elsewhere_is_shown_until_its_turn() -> None:
-    step = history(asked("work", "a"), active=(("a", "on it"),))
+    step = history(user_message("work", "a"), active=(("a", "on it"),))
     step[1]["activeRuns"].append({"runId": "b", "text": "", "queued": "and more"})
     assert shown(step)[1:] == [("answer", "on it", "writing"), ("person", "and more", "queued")]
     state, items = play(step, chat("a", "final", "done"), agent("b", "lifecycle", phase="start"))
@@ -288,52 +293,59 @@ def test_what_waits_elsewhere_is_shown_until_its_turn() -> None:
 
 
 def test_a_message_that_was_taken_back_is_gone() -> None:
-    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps: list[Step] = [history(user_message("work", "a"), active=(("a", "on it"),))]
     steps += [write("b", "oh"), ["accepted", "b"], chat("b", "aborted")]
     state, items = play(*steps)
     assert ([item["text"] for item in items], state["outgoing"]) == (["work", "on it"], [])
 
 
 def test_a_message_that_the_queue_had_no_place_for_says_so() -> None:
-    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps: list[Step] = [history(user_message("work", "a"), active=(("a", "on it"),))]
     steps += [write("b", "oh"), ["accepted", "b"], chat("b", "error", errorMessage="too many")]
     _, items = play(*steps)
     assert (items[-1]["state"], items[-1]["problem"]) == ("dropped", "too many")
 
 
 def test_a_command_that_is_answered_beside_a_run_keeps_its_answer_and_the_run_its_place() -> None:
-    steps: list[Step] = [history(asked("work", "a"), active=(("a", "on it"),))]
+    steps: list[Step] = [history(user_message("work", "a"), active=(("a", "on it"),))]
     steps += [write("q", "/queue"), ["accepted", "q"], agent("q", "lifecycle", phase="start")]
     steps.append(chat("q", "delta", "Queue"))
     assert ("answer", "on it", "writing") in shown(*steps)
     steps.append(chat("q", "final", "Queue: collect"))
-    steps.append(history(asked("work", "a"), active=(("a", "on it"),)))
+    steps.append(history(user_message("work", "a"), active=(("a", "on it"),)))
     answered = [("person", "/queue", "kept"), ("answer", "Queue: collect", "done")]
     assert shown(*steps)[1:] == [("answer", "on it", "writing"), *answered]
-    steps += [chat("a", "final", "done"), history(asked("work", "a"), said("assistant", "done"))]
+    steps += [
+        chat("a", "final", "done"),
+        history(user_message("work", "a"), stored_message("assistant", "done")),
+    ]
     steps += [write("b", "more"), ["accepted", "b"]]
     assert shown(*steps)[1:4] == [("answer", "done", "done"), *answered]
 
 
 def test_text_that_was_withdrawn_gives_way_to_the_new_one() -> None:
-    steps: list[Step] = [history(asked("hi", "a"), active=(("a", "wrong"),))]
+    steps: list[Step] = [history(user_message("hi", "a"), active=(("a", "wrong"),))]
     steps.append(chat("a", "delta", "", deltaText="", replace=True))
     assert shown(*steps)[-1] == ("answer", "", "writing")
     assert shown(*steps, chat("a", "delta", "right", deltaText="right"))[-1][1] == "right"
-    missed = history(asked("hi", "a"), active=(("a", ""),))
+    missed = history(user_message("hi", "a"), active=(("a", ""),))
     assert shown(steps[0], missed)[-1] == ("answer", "", "writing")
 
 
 def test_what_a_person_is_to_know_of_an_answer_stays_with_it() -> None:
     rows = agent("a", "lifecycle", phase="end", notices=["It thinks less."])
-    steps = [history(asked("hi", "a"), active=(("a", "he"),)), rows, chat("a", "final", "hello")]
-    steps.append(history(asked("hi", "a"), said("assistant", "hello")))
+    steps = [
+        history(user_message("hi", "a"), active=(("a", "he"),)),
+        rows,
+        chat("a", "final", "hello"),
+    ]
+    steps.append(history(user_message("hi", "a"), stored_message("assistant", "hello")))
     assert play(*steps)[1][-1]["notices"] == ["It thinks less."]
 
 
 def test_what_the_gateway_says_of_the_conversation_is_no_answer() -> None:
-    note = said("assistant", "A new conversation.", provider="skerry", model="notice")
-    assert shown(history(note, asked("hi", "a"), said("assistant", "hello"))) == [
+    note = stored_message("assistant", "A new conversation.", provider="skerry", model="notice")
+    assert shown(history(note, user_message("hi", "a"), stored_message("assistant", "hello"))) == [
         ("note", "A new conversation.", "done"),
         ("person", "hi", "kept"),
         ("answer", "hello", "done"),
@@ -341,7 +353,7 @@ def test_what_the_gateway_says_of_the_conversation_is_no_answer() -> None:
 
 
 def test_another_session_than_the_one_that_is_shown_is_read() -> None:
-    before = history(asked("hi", "a"), said("assistant", "hello"))
+    before = history(user_message("hi", "a"), stored_message("assistant", "hello"))
     before[1]["sessionId"] = "one"
     start = agent("b", "lifecycle", phase="start")
     start[1]["sessionId"] = "two"
@@ -349,15 +361,17 @@ def test_another_session_than_the_one_that_is_shown_is_read() -> None:
 
 
 def test_an_answer_that_was_silent_on_purpose_is_not_shown() -> None:
-    assert shown(history(asked("hi", "a"), said("assistant", ""))) == [("person", "hi", "kept")]
+    assert shown(history(user_message("hi", "a"), stored_message("assistant", ""))) == [
+        ("person", "hi", "kept")
+    ]
     steps = [history(), write("a", "hi"), ["accepted", "a"], chat("a", "final", "")]
     assert shown(*steps) == [("person", "hi", "kept")]
 
 
 def test_a_line_shows_where_the_conversation_was_summarised() -> None:
     divider = {"role": "system", "content": [], "__openclaw": {"kind": "compaction", "seq": 3}}
-    before = asked("one", "r1"), said("assistant", "a")
-    rows = history(*before, divider, asked("two", "r2"), said("assistant", "b"))
+    before = user_message("one", "r1"), stored_message("assistant", "a")
+    rows = history(*before, divider, user_message("two", "r2"), stored_message("assistant", "b"))
     _, items = play(rows)
     assert [bool(item.get("summarised")) for item in items] == [False, False, True, False]
     _, items = play(rows, agent("r3", "compaction", phase="end", completed=True))

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.unit.web.test_chat import CHAT, KEY, Step, agent, asked, chat, said, write
+from tests.unit.web.test_chat import (
+    CHAT,
+    KEY,
+    Step,
+    agent,
+    chat,
+    stored_message,
+    user_message,
+    write,
+)
 
 pytestmark = pytest.mark.full("Node")
 
@@ -24,8 +33,8 @@ const play = (steps) => {
 };
 console.log(JSON.stringify(JSON.parse(input).map(play)));
 """
-ISLAND = asked("island", "a")
-HALF, WHOLE = "A skerry is ", said("assistant", "A skerry is a small island.")
+ISLAND = user_message("island", "a")
+HALF, WHOLE = "A skerry is ", stored_message("assistant", "A skerry is a small island.")
 START_B = agent("b", "lifecycle", phase="start")
 START_C = agent("c", "lifecycle", phase="start")
 C_JOINS_B = agent("c", "lifecycle", phase="start", joined="b")
@@ -64,10 +73,10 @@ def waits(run: str) -> dict[str, str]:
 
 SAYS = {"b": "how high?", "c": "and how old?"}
 A, B, C = works("a", HALF), waits("b"), waits("c")
-PROMPT_B = asked(SAYS["b"], "b")
-ECHO = said("assistant", "echo")
+PROMPT_B = user_message(SAYS["b"], "b")
+ECHO = stored_message("assistant", "echo")
 TOGETHER = {
-    **asked("[Queued messages]", "c"),
+    **user_message("[Queued messages]", "c"),
     "__openclaw": {"said": [{"runId": run, "text": text} for run, text in SAYS.items()]},
 }
 END_A = chat("a", "final", "A skerry is a small island.")

@@ -31,13 +31,13 @@ def reading(
     return wire.inbound(decoded, where, AccountId("default"), ME, 5)
 
 
-def place(number: str) -> wire.DiscordChannel:
+def channel(number: str) -> wire.DiscordChannel:
     fields = objects.channel(number, {"7": "Ada"})
     return wire.conversation.decode(msgspec.json.encode(fields))
 
 
 def test_a_direct_chat_is_named_by_its_person() -> None:
-    message = read(place("700"))
+    message = read(channel("700"))
     assert message.peer == Peer(PeerKind.DIRECT, "7")
     assert (message.sender_id, message.sender_name, message.sender_username) == (
         "7",
@@ -50,25 +50,25 @@ def test_a_direct_chat_is_named_by_its_person() -> None:
 
 def test_a_channel_has_its_server_and_the_roles_of_who_writes() -> None:
     ada = objects.member(None, ("71", "72")) | {"nick": "Captain"}
-    message = read(place(ROOM), member=ada)
+    message = read(channel(ROOM), member=ada)
     assert (message.peer, message.group_name) == (Peer(PeerKind.CHANNEL, ROOM), "harbour")
     assert (message.guild_id, message.roles) == (GUILD, ("71", "72"))
     assert message.sender_name == "Captain"
 
 
 def test_a_thread_belongs_to_the_channel_in_which_it_began() -> None:
-    message = read(place(THREAD))
+    message = read(channel(THREAD))
     assert (message.peer, message.thread_id) == (Peer(PeerKind.CHANNEL, ROOM), THREAD)
     assert message.parent == Peer(PeerKind.CHANNEL, ROOM)
 
 
 def test_mentions_get_their_names_and_ours_before_a_command_is_left_out() -> None:
     me, bob = objects.person(BOT, "house", bot=True), objects.person("8", "Bob")
-    message = read(place(ROOM), f"<@{BOT}> ask <@!8> in <#{ROOM}>", mentions=[me, bob])
+    message = read(channel(ROOM), f"<@{BOT}> ask <@!8> in <#{ROOM}>", mentions=[me, bob])
     assert message.text == f"@house ask @Bob in #{ROOM}"
     assert (message.mentions_me, message.mentions) == (True, (BOT, "8"))
     assert read(content=f"<@{BOT}> /status", mentions=[me]).text == "/status"
-    assert not read(place(ROOM), "@everyone", mention_everyone=True).mentions_me
+    assert not read(channel(ROOM), "@everyone", mention_everyone=True).mentions_me
 
 
 def test_a_reply_has_what_it_answers() -> None:

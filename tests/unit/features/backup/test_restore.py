@@ -21,7 +21,7 @@ def say(unit: Unit) -> None:
     sessions.append(unit, session_id, tail, "r", [message.user("hi", NOW)], NOW)
 
 
-def said(home: Path) -> int:
+def entry_count(home: Path) -> int:
     with closing(sqlite3.connect(home / DATABASE)) as connection:
         (count,) = connection.execute("SELECT count(*) FROM entry").fetchone()
     return int(count)
@@ -44,12 +44,12 @@ async def test_newer_messages_give_way_only_when_a_person_says_so_and_come_back_
     with pytest.raises(BackupError, match="nothing was changed") as refused:
         restored(None)
     assert f"restore {made.name} --yes" in refused.value.remedy
-    assert said(tmp_path) == 2
+    assert entry_count(tmp_path) == 2
     assert restored(None, yes=True) == 0
-    assert said(tmp_path) == 1
+    assert entry_count(tmp_path) == 1
     (aside,) = backups.replaced(tmp_path)
     assert f"skerry backup restore {aside.name}" in capsys.readouterr().err
     backup.run(Namespace(action="list", json=False))
     assert aside.name in capsys.readouterr().out
     assert restored(aside.name) == 0
-    assert said(tmp_path) == 2
+    assert entry_count(tmp_path) == 2

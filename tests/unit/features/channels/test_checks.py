@@ -6,20 +6,20 @@ from skerry.features.channels.checks import accounts
 from skerry.ports.checks import Check, Level
 
 
-def found(**account: Any) -> list[Check]:
+def checks_of(**account: Any) -> list[Check]:
     row = {"channel": "matrix", "account": "default", "enabled": True, "name": "", "message": ""}
     return list(accounts({"channels": [row | {"remedy": ""} | account]}))
 
 
 def test_a_connected_account_is_fine_and_one_that_cannot_decrypt_is_warned_about() -> None:
-    (fine,) = found(state="connected", name="@bot:local")
+    (fine,) = checks_of(state="connected", name="@bot:local")
     assert (fine.level, fine.message) == (Level.OK, "matrix/default is connected as @bot:local.")
-    (lacks,) = found(state="connected", message="The extra is missing.", remedy="Install it.")
+    (lacks,) = checks_of(state="connected", message="The extra is missing.", remedy="Install it.")
     assert (lacks.level, lacks.remedy) == (Level.WARNING, "Install it.")
     assert lacks.message == "matrix/default: The extra is missing."
 
 
 def test_an_account_that_waits_is_warned_about_and_one_that_is_off_is_not() -> None:
-    (waits,) = found(state="retrying", remedy="Wait.")
+    (waits,) = checks_of(state="retrying", remedy="Wait.")
     assert (waits.level, waits.message) == (Level.WARNING, "matrix/default: retrying")
-    assert found(state="stopped", enabled=False) == []
+    assert checks_of(state="stopped", enabled=False) == []

@@ -29,23 +29,23 @@ async def gateway() -> AsyncIterator[FakeGateway]:
 
 
 @pytest.fixture
-def told() -> list[Update]:
+def updates() -> list[Update]:
     return []
 
 
 @pytest.fixture
 async def conversation(
-    gateway: FakeGateway, told: list[Update]
+    gateway: FakeGateway, updates: list[Update]
 ) -> AsyncIterator[ClientConversation]:
     with anyio.fail_after(60):
         async with ClientConversation(
-            GatewayAddress(gateway.url, TOKEN), "main", told.append
+            GatewayAddress(gateway.url, TOKEN), "main", updates.append
         ) as conversation:
             yield conversation
 
 
 async def test_the_text_of_an_answer_is_told_as_it_grows(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})
@@ -58,7 +58,7 @@ async def test_the_text_of_an_answer_is_told_as_it_grows(
 
     gateway.methods["chat.send"] = send
     assert await conversation.say("hi", "k") == Ending("final")
-    assert told == [Text("one "), Text("two"), Text(" three")]
+    assert updates == [Text("one "), Text("two"), Text(" three")]
     assert gateway.requests[-1][1] == {
         "sessionKey": "main",
         "message": "hi",
@@ -85,7 +85,7 @@ async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: Fake
 
 
 async def test_text_that_was_withdrawn_is_not_followed_by_the_new_one(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})
@@ -96,12 +96,12 @@ async def test_text_that_was_withdrawn_is_not_followed_by_the_new_one(
 
     gateway.methods["chat.send"] = send
     assert await conversation.say("hi", "k") == Ending("final")
-    assert told == [Text("kept\n\nwrong"), Withdrawn(), Text("\n\nright"), Text("")]
+    assert updates == [Text("kept\n\nwrong"), Withdrawn(), Text("\n\nright"), Text("")]
 
 
 @pytest.mark.parametrize("end", ["final", "error"])
 async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update], end: str
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update], end: str
 ) -> None:
     def of(text: str) -> dict[str, object]:
         return {"runId": "host", "message": {"role": "assistant", "content": text}}
@@ -121,11 +121,11 @@ async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
     ending = await conversation.say("hi", "k")
     message = "why" if end == "error" else ""
     assert ending == Ending(end, message, ("It thinks less.",))
-    assert told == [JoinedRun("host"), Text(", to you"), Text("")]
+    assert updates == [JoinedRun("host"), Text(", to you"), Text("")]
 
 
 async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_history(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "in_flight"})
@@ -137,7 +137,7 @@ async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_hi
     gateway.answer("agent.wait", {"status": "ok"})
     gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
     assert await conversation.say("hi", "k") == Ending("final")
-    assert told == [JoinedRun("host"), Text("done")]
+    assert updates == [JoinedRun("host"), Text("done")]
 
 
 async def test_collected_messages_are_shown_one_by_one(
@@ -163,7 +163,7 @@ async def test_an_error_ends_the_answer_with_its_message(
 
 
 async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     async def first(exchange: Exchange) -> None:
         gateway.methods["chat.send"] = second
@@ -178,12 +178,12 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
 
     gateway.methods["chat.send"] = first
     assert await conversation.say("hi", "k") == Ending("final")
-    assert [one for one in told if isinstance(one, Text)] == [
+    assert [one for one in updates if isinstance(one, Text)] == [
         Text("one "),
         Text("two "),
         Text("three"),
     ]
-    assert [one for one in told if isinstance(one, ConnectionChange)] == [
+    assert [one for one in updates if isinstance(one, ConnectionChange)] == [
         ConnectionChange("connection lost"),
         ConnectionChange(),
     ]
@@ -203,7 +203,7 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
 async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
     gateway: FakeGateway,
     conversation: ClientConversation,
-    told: list[Update],
+    updates: list[Update],
     texts: list[str],
     told_after: list[Update],
 ) -> None:
@@ -221,7 +221,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 
     gateway.methods["chat.send"] = first
     assert await conversation.say("hi", "k") == Ending("final")
-    shown = [one for one in told if one != Text("") and not isinstance(one, ConnectionChange)]
+    shown = [one for one in updates if one != Text("") and not isinstance(one, ConnectionChange)]
     assert shown == [Text("It was dar"), *told_after]
 
 
@@ -235,7 +235,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 async def test_an_answer_that_ended_meanwhile_is_taken_from_the_history(
     gateway: FakeGateway,
     conversation: ClientConversation,
-    told: list[Update],
+    updates: list[Update],
     waited: dict[str, str],
     ending: Ending,
 ) -> None:
@@ -243,7 +243,7 @@ async def test_an_answer_that_ended_meanwhile_is_taken_from_the_history(
     gateway.answer("agent.wait", waited)
     gateway.answer("chat.history", {"messages": [{"role": "assistant", "content": "done"}]})
     assert await conversation.say("hi", "k") == ending
-    assert told == ([Text("done")] if ending.state == "final" else [])
+    assert updates == ([Text("done")] if ending.state == "final" else [])
 
 
 async def test_stopping_aborts_the_run(
@@ -334,7 +334,7 @@ def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again(
 
 
 async def test_the_answer_to_retry_is_that_of_the_run_which_it_begins(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     said = {"role": "assistant", "content": [{"type": "text", "text": "the sea"}]}
 
@@ -354,16 +354,16 @@ async def test_the_answer_to_retry_is_that_of_the_run_which_it_begins(
 
     gateway.methods["agent.wait"] = wait
     assert await conversation.say("/retry", "k") == Ending("final")
-    assert [one for one in told if isinstance(one, Text)] == [Text("the sea")]
+    assert [one for one in updates if isinstance(one, Text)] == [Text("the sea")]
     assert [method for method, _ in gateway.requests].count("chat.retry") == 1
 
 
 async def test_where_nothing_is_to_run_again_retry_says_so_and_the_chat_goes_on(
-    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, updates: list[Update]
 ) -> None:
     async def retry(exchange: Exchange) -> None:
         await exchange.refuse("INVALID_REQUEST", "Nothing.", {"code": "NOTHING_TO_RETRY"})
 
     gateway.methods["chat.retry"] = retry
     assert await conversation.say("/retry", "k") == Ending("final")
-    assert told == [Text("Nothing.")]
+    assert updates == [Text("Nothing.")]

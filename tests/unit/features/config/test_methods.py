@@ -38,7 +38,7 @@ def write(home: Path, tree: Any) -> None:
     (home / "skerry.json").write_text(text)
 
 
-def told(home: Path) -> dict[str, Any]:
+def stored_tree(home: Path) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads((home / "skerry.json").read_text())
     tree.pop("meta", None)
     return tree
@@ -66,7 +66,7 @@ async def test_a_patch_changes_what_it_names_and_is_used_at_once(
     assert "restarts" in payload["sentinel"]["payload"]["message"]
     assert payload["config"]["models"]["providers"]["own"]["apiKey"] == HIDDEN
     assert rig.context.config().messages.queue.mode == "steer"
-    assert told(tmp_path) == {
+    assert stored_tree(tmp_path) == {
         **FILE,
         "gateway": {**FILE["gateway"], "tickIntervalMs": 5000},
         "messages": {"queue": {"mode": "steer"}},
@@ -80,7 +80,7 @@ async def test_what_was_shown_can_be_written_back_and_changes_nothing(
     shown = (await wire.call("config.get"))[view]
     payload = (await change(wire, "set", shown))["payload"]
     assert (payload["ok"], payload["changedPaths"]) == (True, [])
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 @pytest.mark.parametrize("view", ["parsed", "config"])
@@ -90,7 +90,7 @@ async def test_a_hidden_secret_is_kept_when_something_beside_it_changes(
     tree = (await wire.call("config.get"))[view]
     tree["models"]["providers"]["own"]["models"] = [{"id": "m", "name": "Em"}]
     assert (await change(wire, "set", tree))["ok"]
-    own = told(tmp_path)["models"]["providers"]["own"]
+    own = stored_tree(tmp_path)["models"]["providers"]["own"]
     assert own == {**FILE["models"]["providers"]["own"], "models": [{"id": "m", "name": "Em"}]}
 
 
@@ -98,7 +98,7 @@ async def test_a_hidden_secret_where_there_is_none_is_refused(wire: Wire, tmp_pa
     patch = {"models": {"providers": {"new": {"baseUrl": "http://h/v1", "apiKey": HIDDEN}}}}
     error = (await change(wire, "patch", patch))["error"]
     assert "is the placeholder" in error["details"]["issues"][0]["message"]
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 async def test_references_and_includes_are_kept(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_references_and_includes_are_kept(tmp_path: Path) -> None:
             assert (await change(wire, "set", shown))["ok"]
             assert KEY not in json.dumps(shown)
             rest = {"agents": {"defaults": {"timeoutSeconds": len(view)}}}
-            assert told(tmp_path) == tree | rest
+            assert stored_tree(tmp_path) == tree | rest
 
 
 @pytest.mark.parametrize("method", ["set", "patch", "apply"])
@@ -128,7 +128,7 @@ async def test_a_hash_is_asked_for_and_must_be_of_the_present_file(
     assert error["message"] == "config base hash required; re-run config.get and retry"
     error = (await wire.ask(f"config.{method}", {"raw": "{}", "baseHash": "0" * 64}))["error"]
     assert error["message"] == "config changed since last load; re-run config.get and retry"
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 async def test_an_unknown_key_is_an_error_where_it_is_written_and_only_there(
@@ -141,14 +141,14 @@ async def test_an_unknown_key_is_an_error_where_it_is_written_and_only_there(
     assert (issue["path"], issue["message"]) == ("", 'Unrecognized key: "nope"')
     deep = (await change(wire, "patch", {"messages": {"queue": {"cup": 1}}}))["error"]
     assert deep["details"]["issues"][0]["path"] == "messages.queue"
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 async def test_a_wrong_value_is_named_and_changes_nothing(wire: Wire, tmp_path: Path) -> None:
     error = (await change(wire, "patch", {"messages": {"queue": {"mode": "off"}}}))["error"]
     assert error["details"]["issues"][0]["path"] == "messages.queue.mode"
     assert "issues" in (await change(wire, "set", "{broken"))["error"]["details"]
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 PROTECTED = {
@@ -175,7 +175,7 @@ async def test_what_decides_which_code_runs_is_not_for_the_wire(
     for part in reversed(place.split(".")):
         patch = {part: patch}
     assert "error" in await change(wire, "patch", patch)
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 async def test_the_refusal_names_the_places_and_the_second_key(wire: Wire) -> None:
@@ -197,7 +197,7 @@ async def test_the_second_key_in_the_file_lets_admins_change_the_rest_but_not_it
     for value in (off, {"gateway": {"control": None}}):
         error = (await change(wire, "patch", value))["error"]
         assert error["code"] in {"INVALID_REQUEST", "UNAVAILABLE"}
-    assert told(tmp_path)["gateway"]["control"] == {"allowCodeChanges": True}
+    assert stored_tree(tmp_path)["gateway"]["control"] == {"allowCodeChanges": True}
 
 
 @pytest.mark.parametrize("spelling", ["baseUrl", "base_url"])
@@ -206,7 +206,7 @@ async def test_a_stored_key_is_not_sent_to_a_new_address(
 ) -> None:
     patch = {"models": {"providers": {"own": {spelling: "http://evil.example/v1"}}}}
     assert "Set the API key again" in (await change(wire, "patch", patch))["error"]["message"]
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
     patch["models"]["providers"]["own"] = {"baseUrl": "http://h/v1", "apiKey": "new-key"}
     assert (await change(wire, "patch", patch))["ok"]
 
@@ -228,7 +228,7 @@ async def test_a_key_of_the_environment_is_not_sent_to_an_address_from_the_wire(
     write(tmp_path, file)
     answer = await change(wire, "patch", {"models": {"providers": providers}})
     assert "error" in answer
-    assert told(tmp_path) == file
+    assert stored_tree(tmp_path) == file
 
 
 async def test_who_takes_its_own_key_from_a_strange_address_gets_none_instead(
@@ -239,7 +239,7 @@ async def test_who_takes_its_own_key_from_a_strange_address_gets_none_instead(
     none = {"openai": {"apiKey": None}}
     error = (await change(wire, "patch", {"models": {"providers": none}}))["error"]
     assert error["details"]["paths"] == ["models.providers.openai.baseUrl"]
-    assert told(tmp_path)["models"]["providers"]["openai"] == own["openai"]
+    assert stored_tree(tmp_path)["models"]["providers"]["openai"] == own["openai"]
 
 
 async def test_a_header_of_many_goes_to_no_new_address_either(wire: Wire, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ async def test_a_header_of_many_goes_to_no_new_address_either(wire: Wire, tmp_pa
     moved = {"baseUrl": "http://evil.example/v1", "headers": {"x-more": "1"}}
     answer = await change(wire, "patch", {"models": {"providers": {"own": moved}}})
     assert "Set the API key again" in answer["error"]["message"]
-    assert told(tmp_path) == file
+    assert stored_tree(tmp_path) == file
 
 
 async def test_an_included_key_is_not_taken_to_another_provider(wire: Wire, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ async def test_an_included_key_is_not_taken_to_another_provider(wire: Wire, tmp_
     other = {"own": None, "new": {"baseUrl": "http://evil.example/v1"} | include}
     error = (await change(wire, "patch", {"models": {"providers": other}}))["error"]
     assert error["details"]["code"] == "config.protected"
-    assert told(tmp_path) == file
+    assert stored_tree(tmp_path) == file
 
 
 AGENTS: dict[str, Any] = {"agents": {"list": [{"id": "a", "default": True}, {"id": "b"}]}}
@@ -280,10 +280,10 @@ AGENTS: dict[str, Any] = {"agents": {"list": [{"id": "a", "default": True}, {"id
 async def test_no_workspace_moves_from_the_wire(wire: Wire, tmp_path: Path, listed: Any) -> None:
     write(tmp_path, AGENTS)
     assert "error" in await change(wire, "patch", {"agents": {"list": listed}})
-    assert told(tmp_path) == AGENTS
+    assert stored_tree(tmp_path) == AGENTS
     whole = {"agents": {} if listed is None else {"list": listed}}
     assert "error" in await change(wire, "set", whole)
-    assert told(tmp_path) == AGENTS
+    assert stored_tree(tmp_path) == AGENTS
 
 
 GUARDED: list[dict[str, Any]] = [
@@ -321,7 +321,7 @@ async def test_no_spelling_reaches_what_is_guarded(
 ) -> None:
     (tmp_path / "evil.json").write_text("{}")
     assert "error" in await change(wire, method, tree)
-    assert told(tmp_path) == FILE
+    assert stored_tree(tmp_path) == FILE
 
 
 async def test_three_writes_a_minute_and_then_a_wait(rig: Rig, wire: Wire) -> None:

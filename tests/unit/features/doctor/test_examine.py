@@ -26,7 +26,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
         }
 
 
-async def found(environ: dict[str, str], name: str) -> list[Check]:
+async def checks_named(environ: dict[str, str], name: str) -> list[Check]:
     return [check for check in await examine(environ) if check.name == name]
 
 
@@ -52,8 +52,8 @@ async def test_a_running_gateway_is_found_and_asked_for_its_model(environ: dict[
     async with fake_gateway() as gateway:
         port = gateway.url.rpartition(":")[2]
         environ |= {"SKERRY_GATEWAY_PORT": port, "SKERRY_GATEWAY_TOKEN": TOKEN}
-        assert (await found(environ, "gateway"))[0].message == f"running at {gateway.url}"
-        assert (await found(environ, "model"))[0].message == "scripted/tiny"
+        assert (await checks_named(environ, "gateway"))[0].message == f"running at {gateway.url}"
+        assert (await checks_named(environ, "model"))[0].message == "scripted/tiny"
 
 
 async def test_a_gateway_with_another_token_is_a_failure_with_what_to_do(
@@ -61,7 +61,7 @@ async def test_a_gateway_with_another_token_is_a_failure_with_what_to_do(
 ) -> None:
     async with fake_gateway() as gateway:
         environ["SKERRY_GATEWAY_PORT"] = gateway.url.rpartition(":")[2]
-        (check,) = await found(environ, "gateway")
+        (check,) = await checks_named(environ, "gateway")
     assert (check.level, "unauthorized" in check.message) == (Level.FAILURE, True)
     assert "SKERRY_GATEWAY_TOKEN" in check.remedy
 
@@ -70,14 +70,14 @@ async def test_a_port_that_another_program_has_is_a_failure(environ: dict[str, s
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         environ["SKERRY_GATEWAY_PORT"] = str(other.getsockname()[1])
-        (check,) = await found(environ, "gateway")
+        (check,) = await checks_named(environ, "gateway")
     assert (check.level, "cannot be used" in check.message) == (Level.FAILURE, True)
 
 
 async def test_every_error_of_the_configuration_is_a_failure(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
     file.write_text('{"approvals": {}, "gateway": {"prot": 1}}')
-    checks = await found(environ, "configuration")
+    checks = await checks_named(environ, "configuration")
     assert [check.level for check in checks] == [Level.FAILURE] * 2
     assert all(check.remedy for check in checks)
 
@@ -98,7 +98,7 @@ async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(
     environ: dict[str, str],
 ) -> None:
     set_values(prepare(environ).config.path, {"gateway.auth.mode": "password"})
-    assert (await found(environ, "token"))[0].level is Level.FAILURE
+    assert (await checks_named(environ, "token"))[0].level is Level.FAILURE
     (warned,) = [
         warning for warning in load(environ).warnings if warning.path == "gateway.auth.password"
     ]
@@ -108,21 +108,21 @@ async def test_a_password_that_is_missing_is_a_failure_and_not_a_short_one(
 async def test_a_database_that_is_none_is_a_failure(environ: dict[str, str]) -> None:
     directory = prepare(environ).config.state_dir
     (directory / "state.sqlite").write_bytes(b"no database" * 1000)
-    (check,) = await found(environ, "database")
+    (check,) = await checks_named(environ, "database")
     assert (check.level, bool(check.remedy)) == (Level.FAILURE, True)
 
 
 async def test_a_model_that_cannot_be_used_is_a_failure(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
     file.write_text('{"agents": {"defaults": {"model": "nobody/x"}}}')
-    (check,) = await found(environ, "model")
+    (check,) = await checks_named(environ, "model")
     assert (check.level, bool(check.remedy)) == (Level.FAILURE, True)
 
 
 async def test_an_open_gateway_is_a_warning(environ: dict[str, str]) -> None:
     file = prepare(environ).config.path
     file.write_text('{"gateway": {"auth": {"mode": "none"}}}')
-    assert (await found(environ, "token"))[0].level is Level.WARNING
+    assert (await checks_named(environ, "token"))[0].level is Level.WARNING
 
 
 async def test_where_the_last_good_file_is_used_it_is_said_with_what_to_do(
@@ -132,9 +132,9 @@ async def test_where_the_last_good_file_is_used_it_is_said_with_what_to_do(
     loaded = load(environ)
     keep_good(loaded.source, loaded.expanded)
     file.write_text("{broken")
-    (check,) = await found(environ, "last good configuration")
+    (check,) = await checks_named(environ, "last good configuration")
     assert (check.level, "cp " in check.remedy) == (Level.WARNING, True)
-    assert (await found(environ, "configuration"))[0].level is Level.FAILURE
+    assert (await checks_named(environ, "configuration"))[0].level is Level.FAILURE
 
 
 async def test_a_reference_that_names_nothing_is_a_failure_that_names_it(
@@ -142,7 +142,7 @@ async def test_a_reference_that_names_nothing_is_a_failure_that_names_it(
 ) -> None:
     file = prepare(environ).config.path
     file.write_text('{"agents": {"list": [{"id": "a", "name": "${NOBODY}"}]}}')
-    (check,) = await found(environ, "configuration")
+    (check,) = await checks_named(environ, "configuration")
     assert (check.level, "NOBODY" in check.message) == (Level.FAILURE, True)
 
 
@@ -155,12 +155,12 @@ async def test_fixing_takes_the_state_from_others_and_does_nothing_else(
     backup = file.with_name("skerry.json.bak")
     for one, mode in ((file, 0o644), (backup, 0o664), (file.parent, 0o755)):
         one.chmod(mode)
-    assert {check.level for check in await found(environ, "permissions")} == {Level.WARNING}
+    assert {check.level for check in await checks_named(environ, "permissions")} == {Level.WARNING}
     await examine(environ, fix=True)
     modes = [path.stat().st_mode & 0o777 for path in (file, backup, file.parent)]
     assert modes == [0o600, 0o600, 0o700]
     assert file.read_text() == before
-    assert [check.level for check in await found(environ, "permissions")] == [Level.OK]
+    assert [check.level for check in await checks_named(environ, "permissions")] == [Level.OK]
 
 
 async def test_a_link_is_not_followed_when_permissions_are_mended(
@@ -180,7 +180,7 @@ async def test_the_gateway_of_another_directory_is_told_from_ones_own(
 ) -> None:
     async with fake_gateway() as gateway:
         environ["SKERRY_GATEWAY_PORT"] = gateway.url.rpartition(":")[2]
-        (check,) = await found(environ, "gateway")
+        (check,) = await checks_named(environ, "gateway")
     assert f"another state directory than {environ['SKERRY_STATE_DIR']}" in check.message
     assert "--port N" in check.remedy
 
@@ -193,8 +193,8 @@ async def test_an_edit_that_was_not_taken_and_a_broken_mirror_are_warnings(
     mirror = file.parent / "agents" / "main" / "sessions" / "sessions.json"
     mirror.parent.mkdir(parents=True)
     mirror.write_text("{broken")
-    assert (await found(environ, "earlier files"))[0].level is Level.WARNING
-    assert (await found(environ, "mirror"))[0].remedy.endswith("skerry sessions mirror")
+    assert (await checks_named(environ, "earlier files"))[0].level is Level.WARNING
+    assert (await checks_named(environ, "mirror"))[0].remedy.endswith("skerry sessions mirror")
 
 
 async def test_a_state_directory_that_cannot_be_created_is_a_failure(
@@ -202,5 +202,5 @@ async def test_a_state_directory_that_cannot_be_created_is_a_failure(
 ) -> None:
     (tmp_path / "file").touch()
     missing = environ | {"SKERRY_STATE_DIR": str(tmp_path / "file" / "state")}
-    (check,) = await found(missing, "state directory")
+    (check,) = await checks_named(missing, "state directory")
     assert (check.level, check.message) == (Level.FAILURE, f"{tmp_path}/file cannot be written to.")

@@ -39,7 +39,7 @@ def write(environ: Mapping[str, str], config: Mapping[str, Any]) -> Path:
     return path
 
 
-async def found(environ: Mapping[str, str], name: str) -> list[Check]:
+async def checks_named(environ: Mapping[str, str], name: str) -> list[Check]:
     return [check for check in await examine(environ) if check.name == name]
 
 
@@ -134,13 +134,13 @@ def test_a_long_secret_of_few_characters_is_named_but_not_shown(
 
 
 async def test_a_unit_of_another_installation_is_stale(environ: dict[str, str]) -> None:
-    assert (await found(environ, "service"))[0].level is Level.OK
+    assert (await checks_named(environ, "service"))[0].level is Level.OK
     file = systemd_unit.path(environ)
     file.parent.mkdir(parents=True)
     file.write_text(systemd_unit.current(load(environ).config))
-    assert (await found(environ, "service"))[0] == Check("service", Level.OK, str(file))
+    assert (await checks_named(environ, "service"))[0] == Check("service", Level.OK, str(file))
     file.write_text("[Unit]\n")
-    (check,) = await found(environ, "service")
+    (check,) = await checks_named(environ, "service")
     assert (check.level, check.remedy) == (Level.WARNING, "skerry service install")
 
 

@@ -115,7 +115,7 @@ async def rig(folder: Path) -> AsyncIterator[Rig]:
         tasks.cancel_scope.cancel()
 
 
-async def gone(pid: int) -> None:
+async def wait_for_end(pid: int) -> None:
     with anyio.fail_after(60):
         while is_alive(pid):
             await anyio.lowlevel.checkpoint()
@@ -207,7 +207,7 @@ async def test_the_end_of_the_time_ends_all_that_a_command_started(tmp_path: Pat
         pid = int(await commands.printed(session, "\n"))
         await session.wait(60)
         assert "was killed after 1 s" in await commands.call("poll", session)
-        await gone(pid)
+        await wait_for_end(pid)
 
 
 async def test_ctrl_c_interrupts_the_command_in_a_terminal(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_the_end_of_the_gateway_ends_all_commands(tmp_path: Path, *, pty: 
         session = await commands.begin("sleep 600 & echo $!; wait", pty=pty)
         pid = int(await commands.printed(session, "\n"))
         assert is_alive(pid)
-    await gone(pid)
+    await wait_for_end(pid)
 
 
 async def test_kill_and_remove_end_a_command_and_clear_takes_only_ended_ones(
@@ -249,8 +249,8 @@ async def test_kill_and_remove_end_a_command_and_clear_takes_only_ended_ones(
         assert await commands.call("list") == "No running or recent sessions."
         assert first.pid is not None
         assert second.pid is not None
-        await gone(first.pid)
-        await gone(second.pid)
+        await wait_for_end(first.pid)
+        await wait_for_end(second.pid)
 
 
 async def test_a_conversation_has_only_its_own_commands_for_as_long_as_they_are_kept(

@@ -33,7 +33,7 @@ from tests.support.fake_gateway import TOKEN, fake_gateway
 OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 
 
-class Place:
+class UndoRig:
     """An installation with one workspace, and tools that store copies."""
 
     def __init__(self, home: Path) -> None:
@@ -68,121 +68,121 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def rig(tmp_path: Path) -> UndoRig:
+    return UndoRig(tmp_path)
 
 
-async def test_a_turn_is_taken_back_as_a_whole(place: Place) -> None:
-    (place.root / "a.txt").write_text("one\n")
-    (place.root / "d.txt").write_text("dee\n")
-    await place.write("a.txt", "two\n")
-    place.now += 1
+async def test_a_turn_is_taken_back_as_a_whole(rig: UndoRig) -> None:
+    (rig.root / "a.txt").write_text("one\n")
+    (rig.root / "d.txt").write_text("dee\n")
+    await rig.write("a.txt", "two\n")
+    rig.now += 1
     arguments = {"path": "a.txt", "oldText": "two", "newText": "three"}
-    await Edit(place.journal).run(arguments, place.context())
-    await place.write("sub/new.txt", "new\n")
+    await Edit(rig.journal).run(arguments, rig.context())
+    await rig.write("sub/new.txt", "new\n")
     patch = "*** Begin Patch\n*** Delete File: d.txt\n*** End Patch"
-    await ApplyPatch(place.journal).run({"input": patch}, place.context())
-    undone, refused = place.undo("r1")
+    await ApplyPatch(rig.journal).run({"input": patch}, rig.context())
+    undone, refused = rig.undo("r1")
     assert (sorted(undone), refused) == (["a.txt", "d.txt", "sub/new.txt"], [])
-    assert (place.root / "a.txt").read_text() == "one\n"
-    assert (place.root / "d.txt").read_text() == "dee\n"
-    assert not (place.root / "sub/new.txt").exists()
-    assert place.journal.changes() == []
-    assert list((place.config.state_dir / "undo").iterdir()) == []
+    assert (rig.root / "a.txt").read_text() == "one\n"
+    assert (rig.root / "d.txt").read_text() == "dee\n"
+    assert not (rig.root / "sub/new.txt").exists()
+    assert rig.journal.changes() == []
+    assert list((rig.config.state_dir / "undo").iterdir()) == []
 
 
-async def test_what_somebody_else_changed_since_stays(place: Place) -> None:
-    await place.write("a.txt", "one\n")
-    await place.write("b.txt", "one\n")
-    (place.root / "a.txt").write_text("mine\n")
-    undone, refused = place.undo("r1")
+async def test_what_somebody_else_changed_since_stays(rig: UndoRig) -> None:
+    await rig.write("a.txt", "one\n")
+    await rig.write("b.txt", "one\n")
+    (rig.root / "a.txt").write_text("mine\n")
+    undone, refused = rig.undo("r1")
     assert undone == ["b.txt"]
     assert refused == [("a.txt", "another program changed it since")]
-    assert (place.root / "a.txt").read_text() == "mine\n"
-    assert [change.path for change in place.journal.changes()] == ["a.txt"]
+    assert (rig.root / "a.txt").read_text() == "mine\n"
+    assert [change.path for change in rig.journal.changes()] == ["a.txt"]
 
 
-async def test_a_later_turn_must_be_undone_first(place: Place) -> None:
-    await place.write("a.txt", "one\n", "r1")
-    await place.write("a.txt", "two\n", "r2")
-    assert place.undo("r1")[0] == []
-    assert place.undo("r2")[0] == ["a.txt"]
-    assert place.undo("r1")[0] == ["a.txt"]
-    assert not (place.root / "a.txt").exists()
+async def test_a_later_turn_must_be_undone_first(rig: UndoRig) -> None:
+    await rig.write("a.txt", "one\n", "r1")
+    await rig.write("a.txt", "two\n", "r2")
+    assert rig.undo("r1")[0] == []
+    assert rig.undo("r2")[0] == ["a.txt"]
+    assert rig.undo("r1")[0] == ["a.txt"]
+    assert not (rig.root / "a.txt").exists()
 
 
-async def test_a_damaged_copy_restores_nothing(place: Place) -> None:
-    await place.write("a.txt", "one\n", "r1")
-    await place.write("a.txt", "two\n", "r2")
-    (copy,) = (place.config.state_dir / "undo").glob("*.old")
+async def test_a_damaged_copy_restores_nothing(rig: UndoRig) -> None:
+    await rig.write("a.txt", "one\n", "r1")
+    await rig.write("a.txt", "two\n", "r2")
+    (copy,) = (rig.config.state_dir / "undo").glob("*.old")
     copy.write_text("evil\n")
-    assert place.undo("r2") == ([], [("a.txt", "its stored copy is damaged")])
-    assert (place.root / "a.txt").read_text() == "two\n"
+    assert rig.undo("r2") == ([], [("a.txt", "its stored copy is damaged")])
+    assert (rig.root / "a.txt").read_text() == "two\n"
 
 
-async def test_a_change_that_fails_leaves_no_copy(place: Place) -> None:
-    (place.root / "a.txt").write_text("one\n")
-    (place.root / "a.txt").chmod(0o400)
+async def test_a_change_that_fails_leaves_no_copy(rig: UndoRig) -> None:
+    (rig.root / "a.txt").write_text("one\n")
+    (rig.root / "a.txt").chmod(0o400)
     with pytest.raises(SkerryError):
-        await place.write("a.txt", "two\n")
-    assert place.journal.changes() == []
+        await rig.write("a.txt", "two\n")
+    assert rig.journal.changes() == []
 
 
-async def test_a_restored_text_of_others_is_recorded_as_theirs(place: Place) -> None:
-    await place.write("a.txt", "of a page\n", "r1", Origin.WEB)
-    await place.write("a.txt", "mine\n", "r2")
-    await place.write("b.txt", "mine\n", "r3")
-    await place.write("b.txt", "of a page\n", "r4", Origin.WEB)
-    assert place.taint("a.txt", place.records) == frozenset()
+async def test_a_restored_text_of_others_is_recorded_as_theirs(rig: UndoRig) -> None:
+    await rig.write("a.txt", "of a page\n", "r1", Origin.WEB)
+    await rig.write("a.txt", "mine\n", "r2")
+    await rig.write("b.txt", "mine\n", "r3")
+    await rig.write("b.txt", "of a page\n", "r4", Origin.WEB)
+    assert rig.taint("a.txt", rig.records) == frozenset()
     kept: list[FileRecord] = []
-    stored = [place.records.of(str(place.root.resolve() / name)) for name in ("a.txt", "b.txt")]
+    stored = [rig.records.of(str(rig.root.resolve() / name)) for name in ("a.txt", "b.txt")]
     after_restart = FileRecords([record for record in stored if record], kept.append)
-    assert place.undo("r2", after_restart) == (["a.txt"], [])
-    assert (place.root / "a.txt").read_text() == "of a page\n"
-    assert place.taint("a.txt", after_restart) == {Origin.WEB}
+    assert rig.undo("r2", after_restart) == (["a.txt"], [])
+    assert (rig.root / "a.txt").read_text() == "of a page\n"
+    assert rig.taint("a.txt", after_restart) == {Origin.WEB}
     assert [record.taint for record in kept] == [{Origin.WEB}]
-    assert place.undo("r4", after_restart) == (["b.txt"], [])
-    assert place.taint("b.txt", after_restart) == frozenset()
+    assert rig.undo("r4", after_restart) == (["b.txt"], [])
+    assert rig.taint("b.txt", after_restart) == frozenset()
 
 
 async def test_without_records_a_text_of_others_or_of_unknown_origin_is_not_restored(
-    place: Place,
+    rig: UndoRig,
 ) -> None:
-    await place.write("a.txt", "of a page\n", "r1", Origin.WEB)
-    await place.write("a.txt", "mine\n", "r2")
-    result = undone(place.config, place.journal, place.journal.changes()[:1], None)
+    await rig.write("a.txt", "of a page\n", "r1", Origin.WEB)
+    await rig.write("a.txt", "mine\n", "r2")
+    result = undone(rig.config, rig.journal, rig.journal.changes()[:1], None)
     assert result["undone"] == []
     assert "start it and try again" in result["refused"][0]["reason"]
-    (newest, *_) = place.journal.changes()
+    (newest, *_) = rig.journal.changes()
     assert newest.origins == (Origin.WEB,)
     assert replace(newest, origins=None).old_origins == {Origin.TOOL}
 
 
 @pytest.mark.abuse(91)
-async def test_copies_are_private_and_expire(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    await place.write("a.txt", "one\n")
-    await place.write("a.txt", "two\n")
-    folder = place.config.state_dir / "undo"
+async def test_copies_are_private_and_expire(rig: UndoRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await rig.write("a.txt", "one\n")
+    await rig.write("a.txt", "two\n")
+    folder = rig.config.state_dir / "undo"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
     monkeypatch.setattr(journals, "MAX_CHANGES", 2)
-    await place.write("a.txt", "three\n")
-    assert len(place.journal.changes()) == 2
+    await rig.write("a.txt", "three\n")
+    assert len(rig.journal.changes()) == 2
     monkeypatch.setattr(journals, "MAX_BYTES", 3)
-    await place.write("a.txt", "four\n")
-    assert place.journal.changes() == []
+    await rig.write("a.txt", "four\n")
+    assert rig.journal.changes() == []
     monkeypatch.undo()
-    await place.write("a.txt", "five\n")
-    place.now += (journals.DAYS + 1) * 24 * 3600 * 1000
-    assert place.journal.changes() == []
-    await place.write("b.txt", "one\n")
+    await rig.write("a.txt", "five\n")
+    rig.now += (journals.DAYS + 1) * 24 * 3600 * 1000
+    assert rig.journal.changes() == []
+    await rig.write("b.txt", "one\n")
     assert len(list(folder.glob("*.json"))) == 1
 
 
-async def test_no_copy_is_stored_of_what_later_runs_read(place: Place) -> None:
-    await place.write("SOUL.md", "Be kind.\n")
-    await place.write("memory/2026-01-01.md", "- secret\n")
-    assert place.journal.changes() == []
+async def test_no_copy_is_stored_of_what_later_runs_read(rig: UndoRig) -> None:
+    await rig.write("SOUL.md", "Be kind.\n")
+    await rig.write("memory/2026-01-01.md", "- secret\n")
+    assert rig.journal.changes() == []
 
 
 async def test_the_command_lists_and_undoes_the_last_turn(
@@ -190,7 +190,7 @@ async def test_the_command_lists_and_undoes_the_last_turn(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SKERRY_STATE_DIR", str(tmp_path / "state"))
-    place = Place(tmp_path / "state")
+    place = UndoRig(tmp_path / "state")
     monkeypatch.setattr(journals, "_DAY_MS", 10**13)
     await place.write("a.txt", "one\n", "r1")
     await place.write("b.txt", "one\n", "r2")
@@ -211,7 +211,7 @@ async def test_the_command_lists_and_undoes_the_last_turn(
 async def test_the_command_lets_a_running_gateway_undo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(tmp_path / "state")
+    place = UndoRig(tmp_path / "state")
     monkeypatch.setattr(journals, "_DAY_MS", 10**13)
     await place.write("a.txt", "one\n")
     (change,) = place.journal.changes()

@@ -36,7 +36,7 @@ READ = ToolSpec(
 PICTURE = ImageBlock("aGk=", "image/png")
 
 
-def said(*content: Any, model: str = MODEL.id, api: str = API) -> AssistantMessage:
+def assistant_message(*content: Any, model: str = MODEL.id, api: str = API) -> AssistantMessage:
     return AssistantMessage(content, api, "google", model, Usage(), "toolUse", 1)
 
 
@@ -87,7 +87,7 @@ def test_a_tool_without_parameters_declares_none() -> None:
 def test_thoughts_and_signatures_go_back_as_they_came() -> None:
     own = f"{OWN_ID}1_0"
     contents = sent(
-        said(
+        assistant_message(
             ThinkingBlock("so", "t"),
             TextBlock("I look.", "x"),
             ToolCall(own, "read", {"path": "a"}, "sig"),
@@ -127,7 +127,9 @@ def test_thoughts_and_signatures_go_back_as_they_came() -> None:
 
 def test_what_another_model_said_goes_without_thoughts_and_its_first_call_is_signed() -> None:
     call = ToolCall("c1", "read", {}, "foreign")
-    message = said(ThinkingBlock("so", "t"), TextBlock("x", "y"), call, call, model="gemini-3")
+    message = assistant_message(
+        ThinkingBlock("so", "t"), TextBlock("x", "y"), call, call, model="gemini-3"
+    )
     text, first, second = sent(message)["contents"][0]["parts"]
     assert text == {"text": "x"}
     assert first["thoughtSignature"] == "skip_thought_signature_validator"
@@ -140,7 +142,9 @@ def test_images_go_to_a_model_that_reads_them() -> None:
     inline = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
     message = UserMessage((TextBlock("see"), PICTURE), 1)
     assert sent(message)["contents"][0]["parts"][1] == inline
-    assert sent(said(ToolCall("c", "read", {})), result("c", PICTURE))["contents"][1]["parts"] == [
+    assert sent(assistant_message(ToolCall("c", "read", {})), result("c", PICTURE))["contents"][1][
+        "parts"
+    ] == [
         {
             "functionResponse": {
                 "id": "c",

@@ -17,13 +17,13 @@ LINE = {
 }
 
 
-def told(*lines: str, file: str = "/x.log", cursor: int = 5) -> dict[str, Any]:
+def log_page(*lines: str, file: str = "/x.log", cursor: int = 5) -> dict[str, Any]:
     about = {"file": file, "cursor": cursor, "size": cursor, "truncated": False, "reset": False}
     return {**about, "lines": list(lines)}
 
 
 async def test_the_log_is_asked_of_the_gateway(gateway: FakeGateway, command: Command) -> None:
-    gateway.answer("logs.tail", told(json.dumps(LINE | {"0": "x", "_meta": {}}), "no json\x1b"))
+    gateway.answer("logs.tail", log_page(json.dumps(LINE | {"0": "x", "_meta": {}}), "no json\x1b"))
     completed = await command("logs", "--lines", "7")
     assert (completed.returncode, completed.stderr) == (0, b"")
     assert completed.stdout.decode().splitlines() == [
@@ -37,7 +37,7 @@ async def test_the_log_is_asked_of_the_gateway(gateway: FakeGateway, command: Co
 
 
 async def test_with_json_each_line_is_an_object(gateway: FakeGateway, command: Command) -> None:
-    gateway.answer("logs.tail", told(json.dumps(LINE | {"0": "x"}), "no json"))
+    gateway.answer("logs.tail", log_page(json.dumps(LINE | {"0": "x"}), "no json"))
     completed = await command("logs", "--json")
     assert [json.loads(line) for line in completed.stdout.splitlines()] == [
         LINE,
@@ -68,10 +68,10 @@ async def test_following_goes_on_where_it_was_and_begins_each_new_file(
     gateway: FakeGateway, command: Command
 ) -> None:
     answers = [
-        told("a", cursor=3),
-        told("b", cursor=9),
-        told("lost", file="/y.log", cursor=4),
-        told("c", file="/y.log", cursor=6),
+        log_page("a", cursor=3),
+        log_page("b", cursor=9),
+        log_page("lost", file="/y.log", cursor=4),
+        log_page("c", file="/y.log", cursor=6),
     ]
 
     async def log(exchange: Exchange) -> None:

@@ -17,7 +17,7 @@ from skerry.testing.clock import FakeClock
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.fake_qmd import FakeQmd
 from tests.support.gateway import TOKEN, running_gateway
-from tests.support.memory import place
+from tests.support.memory import memory_rig
 
 MAIN = AgentId("main")
 
@@ -138,7 +138,7 @@ async def test_a_damaged_index_is_said_with_what_mends_it(tmp_path: Path) -> Non
 
 async def test_a_running_gateway_says_who_answers_and_what_fell_back(tmp_path: Path) -> None:
     fallback = MemoryFallback("qmd", "it is away")
-    memory = place(tmp_path / "home", FakeBackend([hit()], fallback=fallback))
+    memory = memory_rig(tmp_path / "home", FakeBackend([hit()], fallback=fallback))
     async with running_gateway(tmp_path, memory=memory.service) as rig:
         environ = {
             "SKERRY_GATEWAY_URL": rig.url,

@@ -8,12 +8,12 @@ from subprocess import CompletedProcess
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.cli import run_command
 from tests.support.gateway import running_gateway
-from tests.support.memory import place
+from tests.support.memory import memory_rig
 from tests.unit.features.memory.test_cli_notes import skerry
 
 
 async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> None:
-    here = place(tmp_path / "home", FakeBackend([hit()]))
+    here = memory_rig(tmp_path / "home", FakeBackend([hit()]))
     async with running_gateway(tmp_path, memory=here.service) as rig:
         assert b"The memory is empty" in (await skerry(rig, "files")).stdout
         here.put("MEMORY.md", "- tea\n")

@@ -9,7 +9,7 @@ from skerry.model.memory import MemoryFallback
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.cli import run_command
 from tests.support.gateway import TOKEN, Rig, running_gateway
-from tests.support.memory import place
+from tests.support.memory import memory_rig
 
 
 async def skerry(rig: Rig, *arguments: str) -> CompletedProcess[bytes]:
@@ -29,7 +29,7 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
         [hit("memory/a.md", "Mill\x1b[31m Road\nno. 7", lines=(2, 3))],
         fallback=MemoryFallback("qmd", "it does not answer"),
     )
-    here = place(tmp_path / "home", backend)
+    here = memory_rig(tmp_path / "home", backend)
     here.put("memory/a.md", "one\nMill Road\nno. 7\nfour\n")
     async with running_gateway(tmp_path, memory=here.service) as rig:
         completed = await skerry(rig, "search", "dentist", "--explain", "--since", "2026-01-01")
@@ -59,7 +59,7 @@ async def test_no_words_are_refused_before_anybody_is_asked(tmp_path: Path) -> N
 
 
 async def test_a_person_notes_and_takes_it_back(tmp_path: Path) -> None:
-    here = place(tmp_path / "home")
+    here = memory_rig(tmp_path / "home")
     async with running_gateway(tmp_path, memory=here.service) as rig:
         text = (await skerry(rig, "write", "Mia likes tea.", "--section", "People")).stdout.decode()
         assert text.startswith("Noted in MEMORY.md, line 3. To remove it: skerry memory undo ")

@@ -18,12 +18,12 @@ HEARD = KnownMessages(KEY, 7, lambda: ["Where does the key\nof  the shed hang?",
 QUESTION = "Where does the key of the shed hang?"
 
 
-def left(*hits: MemoryHit) -> Sequence[MemoryHit]:
+def kept_hits(*hits: MemoryHit) -> Sequence[MemoryHit]:
     return list(outside_context(hits, HEARD, QUESTION))
 
 
 def test_a_passage_ends_before_the_first_message_that_the_model_has() -> None:
-    (hit,) = left(HIT)
+    (hit,) = kept_hits(HIT)
     assert hit.text.rstrip() == EARLY
     assert hit.start_line == 11
     assert hit.end_line < HIT.end_line
@@ -31,8 +31,8 @@ def test_a_passage_ends_before_the_first_message_that_the_model_has() -> None:
 
 def test_a_passage_that_answers_with_what_was_heard_alone_is_left_out() -> None:
     weather = "User: It rains.\n\nAssistant: It does."
-    assert left(replace(HIT, text=f"{weather}\n\n{LATE}")) == []
-    assert left(replace(HIT, text=LATE)) == []
+    assert kept_hits(replace(HIT, text=f"{weather}\n\n{LATE}")) == []
+    assert kept_hits(replace(HIT, text=LATE)) == []
 
 
 def test_what_a_memory_put_before_a_message_was_not_said() -> None:
@@ -48,4 +48,4 @@ def test_notes_and_other_conversations_stay_as_they_are() -> None:
     note = replace(HIT, source=MemorySource.MEMORY, session=None)
     other = replace(HIT, session="agent:main:other")
     before = replace(HIT, text=EARLY)
-    assert left(note, other, before) == [note, other, before]
+    assert kept_hits(note, other, before) == [note, other, before]

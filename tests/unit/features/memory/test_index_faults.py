@@ -60,7 +60,7 @@ def opened(home: Path) -> BuiltinMemory:
     return BuiltinMemory(AgentId("main"), index, SystemClock())
 
 
-async def found(memory: BuiltinMemory, text: str = "boat", limit: int = 50) -> set[str]:
+async def paths_for(memory: BuiltinMemory, text: str = "boat", limit: int = 50) -> set[str]:
     answer = await memory.search(MemoryQuestion(text, limit=limit))
     return {hit.path for hit in answer.hits}
 
@@ -83,7 +83,7 @@ async def test_killed_while_indexing_it_goes_on_where_it_was(
     memory = opened(home)
     report = await memory.sync()
     assert report.unchanged == 5 * (after - 1 + (point == "index.committed"))
-    assert len(await found(memory)) == 30
+    assert len(await paths_for(memory)) == 30
     memory.close()
 
 
@@ -99,7 +99,7 @@ async def test_killed_in_the_swap_one_index_or_the_other_is_whole(home: Path, po
         assert len(tables.ids()) == 30
     assert memory._index.notes == []
     assert (await memory.sync()).unchanged == 30
-    assert len(await found(memory)) == 30
+    assert len(await paths_for(memory)) == 30
     assert not list(home.glob("main.sqlite.new*"))
     memory.close()
 
@@ -110,7 +110,7 @@ async def test_twenty_searches_during_a_full_index_find_everything(home: Path) -
     answers: list[set[str]] = []
 
     async def ask() -> None:
-        answers.append(await found(memory))
+        answers.append(await paths_for(memory))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -124,14 +124,14 @@ async def test_twenty_searches_during_a_full_index_find_everything(home: Path) -
 
 async def test_rotten_derived_files_are_made_anew(home: Path) -> None:
     memory = opened(home)
-    assert len(await found(memory)) == 30
+    assert len(await paths_for(memory)) == 30
     memory.close()
     derived = [path for path in (home / "main.derived").rglob("*") if path.is_file()]
     assert derived
     for one in derived:
         one.write_bytes(b"rot")
     memory = opened(home)
-    assert len(await found(memory)) == 30
+    assert len(await paths_for(memory)) == 30
     memory.close()
 
 
@@ -186,7 +186,7 @@ async def test_on_a_full_disk_what_is_indexed_is_found_and_the_rest_once_there_i
     assert len({hit.path for hit in answer.hits}) == 30
     assert answer.notes
     ballast.unlink()
-    assert "memory.md" in await found(memory, "new boat")
+    assert "memory.md" in await paths_for(memory, "new boat")
     memory.close()
 
 
@@ -215,4 +215,4 @@ async def test_a_place_that_cannot_be_written_is_told_and_kept_from_the_gateway(
     assert not await keeper._sync()
     path.unlink()
     assert await keeper._sync()
-    assert len(await found(memory)) == 30
+    assert len(await paths_for(memory)) == 30

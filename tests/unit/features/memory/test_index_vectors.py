@@ -54,7 +54,7 @@ class Meanings:
 
 
 @dataclass
-class Kept:
+class VectorRig:
     """A memory with a model and three notes."""
 
     home: Path
@@ -82,21 +82,21 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    made = Kept(tmp_path)
+def kept(tmp_path: Path) -> Iterator[VectorRig]:
+    made = VectorRig(tmp_path)
     yield made
     made.memory.close()
 
 
 @pytest.mark.requirement("search-vector-engine")
-async def test_meaning_finds_what_no_word_does(kept: Kept) -> None:
+async def test_meaning_finds_what_no_word_does(kept: VectorRig) -> None:
     assert (await kept.memory.sync()).embedded == 3
     answer = await kept.memory.search(MemoryQuestion("kitten"))
     assert answer.hits[0].path == "memory/cat.md"
     assert (answer.mode, answer.provider, answer.model) == (MemoryMode.HYBRID, "fake", "one")
 
 
-async def test_words_find_a_new_file_before_it_has_a_vector(kept: Kept) -> None:
+async def test_words_find_a_new_file_before_it_has_a_vector(kept: VectorRig) -> None:
     await kept.memory.sync()
     kept.note("levy")
     answer = await kept.memory.search(MemoryQuestion("levy"))
@@ -106,7 +106,7 @@ async def test_words_find_a_new_file_before_it_has_a_vector(kept: Kept) -> None:
 
 @pytest.mark.requirement("memory-cache-reuse")
 @pytest.mark.requirement("chunk-hash-dedup")
-async def test_a_text_that_was_embedded_once_is_never_asked_for_again(kept: Kept) -> None:
+async def test_a_text_that_was_embedded_once_is_never_asked_for_again(kept: VectorRig) -> None:
     await kept.memory.sync()
     (kept.notes / "memory" / "copy.md").write_text("All about the cat.\n")
     assert (await kept.memory.sync()).embedded == 0
@@ -115,7 +115,7 @@ async def test_a_text_that_was_embedded_once_is_never_asked_for_again(kept: Kept
     assert (await kept.memory.status()).vectors == 4
 
 
-async def test_vectors_last_through_a_restart(kept: Kept) -> None:
+async def test_vectors_last_through_a_restart(kept: VectorRig) -> None:
     await kept.memory.sync()
     kept.memory.close()
     kept.open()
@@ -126,7 +126,7 @@ async def test_vectors_last_through_a_restart(kept: Kept) -> None:
 
 @pytest.mark.requirement("embed-cache-key")
 async def test_another_model_embeds_all_again_and_the_first_comes_back_from_the_cache(
-    kept: Kept,
+    kept: VectorRig,
 ) -> None:
     await kept.memory.sync()
     kept.model.model = EmbeddingModel("fake", "two")
@@ -160,7 +160,7 @@ def one_short(texts: int) -> NDArray[np.float32]:
     ids=["not a number", "one vector short", "slow", "rate limited", "refused"],
 )
 async def test_a_model_that_fails_leaves_the_words(
-    kept: Kept, answer: Callable[[int], NDArray[np.float32]] | EmbeddingError
+    kept: VectorRig, answer: Callable[[int], NDArray[np.float32]] | EmbeddingError
 ) -> None:
     kept.model.answer = answer
     report = await kept.memory.sync()
@@ -180,7 +180,7 @@ async def test_a_model_that_fails_leaves_the_words(
     assert found.fallback is not None
 
 
-async def test_rot_in_the_cache_is_embedded_again(kept: Kept) -> None:
+async def test_rot_in_the_cache_is_embedded_again(kept: VectorRig) -> None:
     await kept.memory.sync()
     with kept.memory._index.database.writing() as tables:
         tables._db.execute("UPDATE embedding_cache SET embedding = x'00'")

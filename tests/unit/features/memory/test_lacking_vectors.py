@@ -21,7 +21,12 @@ from skerry_recall.embed import EmbeddingModel
 from skerry_recall.embedder_chain import Chain
 from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder
-from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
+from tests.unit.recall.embedding_server import (
+    EmbeddingServer,
+    RecordedRequest,
+    Reply,
+    embedding_server,
+)
 
 NOTES = 120
 BAD = "All about the tax."
@@ -40,7 +45,7 @@ def is_none(text: str) -> bool:
     return not text
 
 
-class Kept:
+class VectorRig:
     """A memory of 120 notes whose model is behind a real socket, and what that was given."""
 
     def __init__(self, home: Path, server: EmbeddingServer, http: Any) -> None:
@@ -69,7 +74,7 @@ class Kept:
         index = Index(self.home / "main.sqlite", IndexSettings(places), self.clock)
         self.memory = BuiltinMemory(AgentId("main"), index, self.clock, embedder=chain.embedder)
 
-    def answer(self, request: Asked) -> Reply:
+    def answer(self, request: RecordedRequest) -> Reply:
         texts = request.json["input"]
         if any(self.refuses(text) for text in texts):
             return Reply(400, {"error": {"message": "the input is not allowed"}})
@@ -92,16 +97,16 @@ async def _at_once(seconds: float) -> None:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncGenerator[Kept]:
+async def kept(tmp_path: Path) -> AsyncGenerator[VectorRig]:
     async with embedding_server() as server, HttpClient() as http:
-        made = Kept(tmp_path, server, http)
+        made = VectorRig(tmp_path, server, http)
         yield made
         made.memory.close()
 
 
 @pytest.mark.parametrize("how", ["refuses", "zeroes"])
 async def test_one_text_without_a_vector_among_120_costs_no_other_its_meaning(
-    kept: Kept, how: str
+    kept: VectorRig, how: str
 ) -> None:
     setattr(kept, how, is_bad)
     await kept.memory.sync()
@@ -120,7 +125,7 @@ async def test_one_text_without_a_vector_among_120_costs_no_other_its_meaning(
 
 
 async def test_a_text_that_was_refused_is_asked_for_again_a_day_later_and_not_before(
-    kept: Kept,
+    kept: VectorRig,
 ) -> None:
     kept.refuses = is_bad
     await kept.memory.sync()
@@ -134,7 +139,9 @@ async def test_a_text_that_was_refused_is_asked_for_again_a_day_later_and_not_be
     assert (answer.fallback, answer.hits[0].path) == (None, "memory/tax.md")
 
 
-async def test_a_refused_text_is_asked_for_again_when_the_index_is_made_anew(kept: Kept) -> None:
+async def test_a_refused_text_is_asked_for_again_when_the_index_is_made_anew(
+    kept: VectorRig,
+) -> None:
     kept.refuses = is_bad
     await kept.memory.sync()
     kept.refuses = is_none
@@ -142,7 +149,7 @@ async def test_a_refused_text_is_asked_for_again_when_the_index_is_made_anew(kep
     assert (await kept.memory.status()).vectors == NOTES
 
 
-async def test_a_model_that_refuses_everything_is_no_fault_of_the_texts(kept: Kept) -> None:
+async def test_a_model_that_refuses_everything_is_no_fault_of_the_texts(kept: VectorRig) -> None:
     kept.refuses = is_any
     await kept.memory.sync()
     status = await kept.memory.status()
@@ -154,7 +161,7 @@ async def test_a_model_that_refuses_everything_is_no_fault_of_the_texts(kept: Ke
     assert (await kept.memory.status()).vectors == NOTES
 
 
-async def test_a_young_memory_is_found_by_the_meaning_that_it_has(kept: Kept) -> None:
+async def test_a_young_memory_is_found_by_the_meaning_that_it_has(kept: VectorRig) -> None:
     await kept.memory.sync()
     for number in range(80):
         (kept.notes / f"new-{number}.md").write_text(f"A new note {number}.\n")
@@ -166,7 +173,7 @@ async def test_a_young_memory_is_found_by_the_meaning_that_it_has(kept: Kept) ->
 
 @pytest.mark.parametrize("restart", [False, True])
 async def test_a_server_with_another_model_behind_its_name_is_told_and_healed(
-    kept: Kept, *, restart: bool
+    kept: VectorRig, *, restart: bool
 ) -> None:
     await kept.memory.sync()
     kept.size = 6
@@ -193,7 +200,7 @@ async def test_a_server_with_another_model_behind_its_name_is_told_and_healed(
     assert len(kept.given) - before <= 2, "the cache had them all; questions alone were asked"
 
 
-async def test_new_notes_tell_that_the_size_changed_too(kept: Kept) -> None:
+async def test_new_notes_tell_that_the_size_changed_too(kept: VectorRig) -> None:
     await kept.memory.sync()
     kept.size = 6
     (kept.notes / "late.md").write_text("A kitten came late.\n")
@@ -203,10 +210,10 @@ async def test_new_notes_tell_that_the_size_changed_too(kept: Kept) -> None:
     assert (await kept.memory.status()).vectors == NOTES + 1
 
 
-async def test_what_a_half_failed_bulk_gave_is_not_paid_again(kept: Kept) -> None:
+async def test_what_a_half_failed_bulk_gave_is_not_paid_again(kept: VectorRig) -> None:
     fails = len(kept.server.asked) + 2
 
-    def breaks(request: Asked) -> Reply:
+    def breaks(request: RecordedRequest) -> Reply:
         if len(kept.server.asked) > fails:
             return Reply(500, {"error": "away"})
         return kept.answer(request)
@@ -227,7 +234,7 @@ async def test_what_a_half_failed_bulk_gave_is_not_paid_again(kept: Kept) -> Non
 
 
 async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_version(
-    kept: Kept,
+    kept: VectorRig,
 ) -> None:
     await kept.memory.sync()
     kept.memory.close()
@@ -255,7 +262,7 @@ async def test_an_index_that_zeros_and_two_sizes_spoiled_is_healed_by_the_next_v
     assert (await kept.memory.status()).vectors == NOTES
 
 
-async def test_a_question_is_embedded_only_where_a_passage_has_a_vector(kept: Kept) -> None:
+async def test_a_question_is_embedded_only_where_a_passage_has_a_vector(kept: VectorRig) -> None:
     kept.refuses = is_any
     await kept.memory.sync()
     count = len(kept.server.asked)

@@ -22,7 +22,7 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback, MemoryMode, MemoryQuestion
 from skerry.testing.memory import FakeBackend, FakeMemories
 from skerry_recall.embed import EmbeddingModel, Kind
-from tests.support.memory import Place, place
+from tests.support.memory import MemoryRig, memory_rig
 
 MAIN = AgentId("main")
 USUAL, PATIENCE = 0.5, 30.0
@@ -67,8 +67,8 @@ async def test_a_model_that_is_being_loaded_has_more_time_than_one_that_hangs() 
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Place:
-    rig = place(tmp_path)
+def rig(tmp_path: Path) -> MemoryRig:
+    rig = memory_rig(tmp_path)
     rig.put("MEMORY.md", "The ferry leaves at six.\n")
     return rig
 
@@ -79,29 +79,29 @@ def slow() -> Slow:
 
 
 @pytest.fixture
-def memory(here: Place, slow: Slow, tmp_path: Path) -> Iterator[BuiltinMemory]:
+def memory(rig: MemoryRig, slow: Slow, tmp_path: Path) -> Iterator[BuiltinMemory]:
     clock = SystemClock()
-    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(rig.workspace)), clock)
     memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: slow)
-    here.service = MemorySearchService(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
+    rig.service = MemorySearchService(FakeMemories(memory), rig.service.config, clock)  # type: ignore[arg-type]
     yield memory
     memory.close()
 
 
 async def test_the_tool_says_that_the_model_is_being_loaded_and_to_ask_again(
-    here: Place, slow: Slow, memory: BuiltinMemory
+    rig: MemoryRig, slow: Slow, memory: BuiltinMemory
 ) -> None:
     slow.load()
     await memory.sync()
     slow.is_loading, slow.loaded = True, anyio.Event()
     params = {"query": "Wann fährt die Fähre?"}
     with anyio.fail_after(60):
-        payload = await here.call(MemorySearch(here.service), params)
+        payload = await rig.call(MemorySearch(rig.service), params)
     assert "disabled" not in payload, payload
     assert (payload["mode"], payload["fallback"]) == ("text", {"from": "local", "reason": LOADING})
     assert (await memory.status()).fallback is None, "it passes by itself"
     slow.load()
-    payload = await here.call(MemorySearch(here.service), params)
+    payload = await rig.call(MemorySearch(rig.service), params)
     assert (payload["mode"], payload["fallback"]) == ("hybrid", None)
     assert "six" in json.dumps(payload["results"])
 
@@ -120,9 +120,9 @@ async def test_before_there_are_vectors_the_answer_says_how_many_are_missing(
     assert (answer.mode, answer.fallback) == (MemoryMode.HYBRID, None)
 
 
-async def test_a_person_waits_longer_for_a_model_than_a_tool_may(here: Place) -> None:
+async def test_a_person_waits_longer_for_a_model_than_a_tool_may(rig: MemoryRig) -> None:
     backend = FakeBackend()
-    service = MemorySearchService(FakeMemories(backend), here.service.config, SystemClock())
+    service = MemorySearchService(FakeMemories(backend), rig.service.config, SystemClock())
     await service.search(MAIN, MemoryQuestion("ferry"))
     assert backend.questions[0].patience == LOAD_SECONDS
 
@@ -140,10 +140,10 @@ class Noting(Slow):
 
 
 async def test_of_the_little_time_that_another_memory_left_some_is_kept_for_the_search(
-    here: Place, tmp_path: Path
+    rig: MemoryRig, tmp_path: Path
 ) -> None:
     model, clock = Noting(), SystemClock()
-    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(rig.workspace)), clock)
     memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: model)
     with anyio.fail_after(60):
         await memory.sync()

@@ -5,17 +5,17 @@ from pathlib import Path
 from skerry.model.memory import MemoryMode
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.gateway import Rig, running_gateway
-from tests.support.memory import Place, place
+from tests.support.memory import MemoryRig, memory_rig
 from tests.support.wire import Wire, connected
 
 
-def here(tmp_path: Path) -> Place:
-    said = hit("sessions/1.md", "User: no", 0.5, session="agent:main:telegram:direct:7")
-    return place(tmp_path / "home", FakeBackend([hit(), said]))
+def with_hits(tmp_path: Path) -> MemoryRig:
+    transcript = hit("sessions/1.md", "User: no", 0.5, session="agent:main:telegram:direct:7")
+    return memory_rig(tmp_path / "home", FakeBackend([hit(), transcript]))
 
 
 async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
-    memory = here(tmp_path)
+    memory = with_hits(tmp_path)
     async with (
         running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
@@ -36,7 +36,7 @@ async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
 
 
 async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
-    memory = here(tmp_path)
+    memory = with_hits(tmp_path)
     async with (
         running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
@@ -58,7 +58,7 @@ async def test_a_note_is_written_read_and_taken_out(tmp_path: Path) -> None:
 
 async def test_who_may_only_read_writes_nothing(tmp_path: Path) -> None:
     async with (
-        running_gateway(tmp_path, memory=here(tmp_path).service) as rig,
+        running_gateway(tmp_path, memory=with_hits(tmp_path).service) as rig,
         connected(rig.url, scopes=["operator.read"]) as wire,
     ):
         assert (await wire.call("memory.search", {"query": "dentist"}))["results"]
@@ -76,7 +76,7 @@ async def test_where_another_has_the_slot_that_is_said(rig: Rig, wire: Wire) -> 
 async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
     tmp_path: Path,
 ) -> None:
-    memory = here(tmp_path)
+    memory = with_hits(tmp_path)
     async with (
         running_gateway(tmp_path, memory=memory.service) as rig,
         connected(rig.url) as wire,
@@ -105,7 +105,7 @@ async def test_files_are_listed_opened_and_saved_unless_somebody_changed_them(
 
 async def test_who_may_only_read_saves_nothing(tmp_path: Path) -> None:
     async with (
-        running_gateway(tmp_path, memory=here(tmp_path).service) as rig,
+        running_gateway(tmp_path, memory=with_hits(tmp_path).service) as rig,
         connected(rig.url, scopes=["operator.read"]) as wire,
     ):
         given = {"path": "MEMORY.md", "text": "x", "baseHash": ""}

@@ -24,7 +24,7 @@ def configured(home: Path) -> Config:
     return Config.model_validate(tree)
 
 
-async def asked(config: Config, question: str) -> MemoryAnswer:
+async def offline_answer(config: Config, question: str) -> MemoryAnswer:
     """Returns what a command of its own finds."""
     with anyio.fail_after(60):
         async with open_memory(config, {}) as alone:
@@ -41,7 +41,7 @@ async def test_a_search_lists_each_folder_once_and_has_what_changed_before_it(
         file = notes / str(number % FOLDERS) / f"{number}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"The boat {number} is blue.\n")
-    assert (await asked(config, "boat 12")).hits[0].path == "memory/0/12.md"
+    assert (await offline_answer(config, "boat 12")).hits[0].path == "memory/0/12.md"
     (notes / "2" / "17.md").write_text("The zebra is striped.\n")
     listed: list[str] = []
     scandir = os.scandir
@@ -51,7 +51,7 @@ async def test_a_search_lists_each_folder_once_and_has_what_changed_before_it(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", counted)
-    answer = await asked(config, "zebra")
+    answer = await offline_answer(config, "zebra")
     monkeypatch.undo()
     assert answer.hits[0].path == "memory/2/17.md"
     for folder in (notes, *(notes / str(number) for number in range(FOLDERS))):

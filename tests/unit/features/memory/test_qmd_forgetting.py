@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from skerry.model.redaction import Redaction
-from tests.support.qmd import WHERE, Place, served, until
+from tests.support.qmd import WHERE, QmdRig, served, until
 
 
 async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_made_anew(
     tmp_path: Path,
 ) -> None:
-    rig = Place(tmp_path)
+    rig = QmdRig(tmp_path)
     async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
@@ -29,5 +29,5 @@ async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_made_
 
 
 def test_without_qmd_there_is_nothing_to_remove(tmp_path: Path) -> None:
-    rig = Place(tmp_path)
+    rig = QmdRig(tmp_path)
     assert rig.home.forget(Redaction(["zebra 4711"])) == 0

@@ -6,44 +6,44 @@ import anyio
 import pytest
 
 from skerry.model.memory import MemoryQuestion
-from tests.support.qmd import MINUTE, WHERE, Place, served, until
+from tests.support.qmd import MINUTE, WHERE, QmdRig, served, until
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def rig(tmp_path: Path) -> QmdRig:
+    return QmdRig(tmp_path)
 
 
-async def test_the_server_answers_once_it_runs_and_ends_with_us(place: Place) -> None:
-    async with served(place) as (memory, daemon):
+async def test_the_server_answers_once_it_runs_and_ends_with_us(rig: QmdRig) -> None:
+    async with served(rig) as (memory, daemon):
         first = await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        processes = len(place.fake.calls("query"))
+        processes = len(rig.fake.calls("query"))
         second = await memory.search(WHERE)
         assert first == second
-        assert len(place.fake.calls("query")) == processes
-        ((body,),) = place.fake.calls("asked")
+        assert len(rig.fake.calls("query")) == processes
+        ((body,),) = rig.fake.calls("asked")
         assert body["searches"] == [{"type": "lex", "query": "harbour"}]
         assert body["rerank"] is False
         assert body["collections"] == ["memory-root", "memory-alt", "memory-dir"]
     assert daemon.process_id is None
-    await until(lambda: place.fake.running() == [])
+    await until(lambda: rig.fake.running() == [])
 
 
 @pytest.mark.requirement("qmd-fallback-manager")
-async def test_when_the_server_dies_in_a_query_a_process_answers_it(place: Place) -> None:
-    async with served(place) as (memory, daemon):
+async def test_when_the_server_dies_in_a_query_a_process_answers_it(rig: QmdRig) -> None:
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        place.fake.behave(asked="die")
+        rig.fake.behave(asked="die")
         assert len((await memory.search(WHERE)).hits) == 1
         await until(lambda: not daemon.ready)
         assert "ended with code 7" in (await memory.status()).notes[-1]
-        starts = len(place.fake.calls("mcp"))
+        starts = len(rig.fake.calls("mcp"))
         await memory.search(WHERE)
-        assert len(place.fake.calls("mcp")) == starts, "it rests"
-        place.fake.behave()
-        place.clock.advance(MINUTE)
+        assert len(rig.fake.calls("mcp")) == starts, "it rests"
+        rig.fake.behave()
+        rig.clock.advance(MINUTE)
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
         assert daemon.reason == ""
@@ -51,19 +51,19 @@ async def test_when_the_server_dies_in_a_query_a_process_answers_it(place: Place
 
 @pytest.mark.parametrize("how", ["die", "segfault", "orphan"])
 async def test_a_server_that_does_not_start_leaves_the_queries_to_processes(
-    place: Place, how: str
+    rig: QmdRig, how: str
 ) -> None:
-    place.fake.behave(mcp=how)
-    async with served(place) as (memory, daemon):
+    rig.fake.behave(mcp=how)
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.reason or daemon.ready)
         assert daemon.ready is (how == "orphan")
         assert len((await memory.search(WHERE)).hits) == 1
-    await until(lambda: place.fake.running() == [])
+    await until(lambda: rig.fake.running() == [])
 
 
-async def test_an_idle_server_is_ended_and_started_again_when_asked(place: Place) -> None:
-    async with served(place, idle=0.3) as (memory, daemon):
+async def test_an_idle_server_is_ended_and_started_again_when_asked(rig: QmdRig) -> None:
+    async with served(rig, idle=0.3) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
         await until(lambda: not daemon.ready and daemon.process_id is None)
@@ -72,32 +72,32 @@ async def test_an_idle_server_is_ended_and_started_again_when_asked(place: Place
         await until(lambda: daemon.ready)
 
 
-async def test_without_the_server_each_query_is_a_process(place: Place) -> None:
-    async with served(place, daemon=False) as (memory, _):
+async def test_without_the_server_each_query_is_a_process(rig: QmdRig) -> None:
+    async with served(rig, daemon=False) as (memory, _):
         await memory.search(WHERE)
         await memory.search(WHERE)
-    assert place.fake.calls("mcp") == []
-    assert len(place.fake.calls("query")) == 2
+    assert rig.fake.calls("mcp") == []
+    assert len(rig.fake.calls("query")) == 2
 
 
 @pytest.mark.parametrize("how", ["garbage", "wrong", "flood", "segfault"])
 async def test_a_server_that_answers_nonsense_leaves_the_query_to_a_process(
-    place: Place, how: str
+    rig: QmdRig, how: str
 ) -> None:
-    async with served(place) as (memory, daemon):
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        place.fake.behave(asked=how)
+        rig.fake.behave(asked=how)
         assert len((await memory.search(WHERE)).hits) == 1
         await until(lambda: not daemon.ready)
-    await until(lambda: place.fake.running() == [])
+    await until(lambda: rig.fake.running() == [])
 
 
 async def test_many_queries_are_under_way_at_once_and_one_that_is_given_up_spoils_none(
-    place: Place,
+    rig: QmdRig,
 ) -> None:
-    (place.workspace / "memory/2026-01-02.md").write_text("The lighthouse.\n", "utf-8")
-    async with served(place) as (memory, daemon):
+    (rig.workspace / "memory/2026-01-02.md").write_text("The lighthouse.\n", "utf-8")
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
         with anyio.move_on_after(0):
@@ -115,9 +115,9 @@ async def test_many_queries_are_under_way_at_once_and_one_that_is_given_up_spoil
         assert daemon.ready
 
 
-async def test_nobody_else_on_the_machine_can_ask_the_server(place: Place) -> None:
-    async with served(place) as (memory, daemon):
+async def test_nobody_else_on_the_machine_can_ask_the_server(rig: QmdRig) -> None:
+    async with served(rig) as (memory, daemon):
         await memory.search(WHERE)
         await until(lambda: daemon.ready)
-        (arguments,) = place.fake.calls("mcp")
+        (arguments,) = rig.fake.calls("mcp")
         assert "--http" not in arguments

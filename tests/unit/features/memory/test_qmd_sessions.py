@@ -16,7 +16,7 @@ NOW = FakeClock().now_ms()
 
 
 @dataclass(slots=True)
-class Said:
+class StoredTranscripts:
     """Transcripts in memory; implements `ports.memory.Transcripts`."""
 
     talks: dict[TrackedConversation, Sequence[Utterance]]
@@ -40,7 +40,7 @@ def talk(
     return TrackedConversation(session_id, key, entries=2, size=size, updated_at=at)
 
 
-def export(said: Said) -> SessionExport:
+def export(said: StoredTranscripts) -> SessionExport:
     return SessionExport(
         agent_id("main"), said, FakeClock(), lambda text: text.replace("sk-1", "[redacted]")
     )
@@ -49,7 +49,7 @@ def export(said: Said) -> SessionExport:
 @pytest.mark.requirement("memory-session-export")
 @pytest.mark.requirement("memory-session-sanitised")
 async def test_roles_are_kept_and_secrets_are_not(tmp_path: Path) -> None:
-    said = Said(
+    said = StoredTranscripts(
         {
             talk("abc"): [
                 Utterance(by_user=True, text="my key is sk-1", at=NOW),
@@ -66,7 +66,7 @@ async def test_roles_are_kept_and_secrets_are_not(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("memory-session-retention")
 async def test_old_and_deleted_conversations_are_removed(tmp_path: Path) -> None:
-    said = Said(
+    said = StoredTranscripts(
         {
             talk("old", at=NOW - 31 * DAY): [],
             talk("young", at=NOW - 29 * DAY): [Utterance(by_user=True, text="hello", at=NOW)],
@@ -79,7 +79,7 @@ async def test_old_and_deleted_conversations_are_removed(tmp_path: Path) -> None
 
 
 async def test_only_what_grew_is_read_again(tmp_path: Path) -> None:
-    said = Said(
+    said = StoredTranscripts(
         {
             talk("a"): [Utterance(by_user=True, text="one", at=NOW)],
             talk("b"): [Utterance(by_user=True, text="x", at=NOW)],

@@ -7,10 +7,10 @@ import pytest
 from skerry.features.memory.reading import NotMemoryError
 from skerry.features.memory.tools import MemoryGet
 from skerry.model.memory import is_memory
-from tests.support.memory import Place, place
+from tests.support.memory import MemoryRig, memory_rig
 
 
-async def refused(rig: Place, path: str) -> bool:
+async def refused(rig: MemoryRig, path: str) -> bool:
     payload = await rig.call(MemoryGet(rig.service), {"path": path})
     return payload.get("disabled", False) is True and payload["text"] == ""
 
@@ -37,7 +37,7 @@ async def refused(rig: Place, path: str) -> bool:
     ],
 )
 async def test_nothing_outside_the_memory_is_read(tmp_path: Path, path: str) -> None:
-    rig = place(tmp_path)
+    rig = memory_rig(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("secret", encoding="utf-8")
@@ -59,7 +59,7 @@ async def test_extra_paths_are_read_and_nothing_beside_them(tmp_path: Path) -> N
         file.write_text("text", encoding="utf-8")
     (tmp_path / "link").symlink_to(notes)
     extra = [str(notes), str(single), "docs", str(tmp_path / "link")]
-    rig = place(tmp_path, agents={"defaults": {"memorySearch": {"extraPaths": extra}}})
+    rig = memory_rig(tmp_path, agents={"defaults": {"memorySearch": {"extraPaths": extra}}})
     rig.put("docs/b.md", "text")
     get = MemoryGet(rig.service)
     for path in (str(notes / "a.md"), str(single), "docs/b.md", "../../notes/a.md"):

@@ -41,7 +41,7 @@ def known(conversation: TrackedConversation) -> IndexedDocument:
 
 
 @dataclass
-class Said:
+class StoredTranscripts:
     """What was said, as the test has it."""
 
     talks: dict[str, tuple[TrackedConversation, Sequence[Utterance]]] = field(default_factory=dict)
@@ -89,7 +89,10 @@ def test_a_conversation_that_goes_on_is_read_from_its_last_block_on(tmp_path: Pa
     index = Index(
         tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), FakeClock(NOW)
     )
-    talks, texts = Said(), [f"Boat {n} lies behind the island. " * 3 for n in range(40 * BLOCK)]
+    talks, texts = (
+        StoredTranscripts(),
+        [f"Boat {n} lies behind the island. " * 3 for n in range(40 * BLOCK)],
+    )
     for count in range(DELTA_ENTRIES, len(texts), DELTA_ENTRIES):
         talks.say(replace(TALK, entries=count, size=count * 100), *texts[:count])
         index.sync(transcripts=talks)
@@ -152,7 +155,7 @@ def test_secrets_and_what_the_memory_said_are_left_out() -> None:
 def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_path: Path) -> None:
     clock = FakeClock(NOW)
     index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), clock)
-    talks = Said()
+    talks = StoredTranscripts()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
     assert index.sync(transcripts=talks).added == 1
     clock.advance(30 * DAY_MS)
@@ -165,7 +168,7 @@ def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_pat
 def test_what_grows_keeps_the_passages_that_it_had(tmp_path: Path) -> None:
     clock = FakeClock(NOW)
     index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), clock)
-    talks = Said()
+    talks = StoredTranscripts()
     texts = [f"Story number {n}: " + "word " * 150 for n in range(20)]
     talks.say(replace(TALK, updated_at=NOW - REST_MS), *texts[:19])
     index.sync(transcripts=talks)
@@ -184,7 +187,7 @@ def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
     index = Index(
         tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), FakeClock(NOW)
     )
-    talks = Said()
+    talks = StoredTranscripts()
     talks.say(TALK, "The boat is in Faro.")
     assert index.sync(transcripts=talks).added == 0
     assert index.sync(transcripts=talks, force=True).added == 1
@@ -198,7 +201,7 @@ async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Pat
     index = Index(
         tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "w")), FakeClock(NOW)
     )
-    talks = Said()
+    talks = StoredTranscripts()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
     memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), transcripts=talks)
     await memory.sync()

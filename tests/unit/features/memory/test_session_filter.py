@@ -19,13 +19,13 @@ from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.memory import MemoryQuestion, MemorySource, TrackedConversation, Utterance
 from skerry.testing.memory import hit
-from tests.support.memory import GROUP, OWNER, place
+from tests.support.memory import GROUP, OWNER, memory_rig
 
 OTHERS = "agent:main:telegram:group:{}"
 MINE = str(SessionKey.main())
 
 
-class Said:
+class GroupTranscripts:
     """A hundred groups that speak of nothing but boats, and one word of the owner's on them."""
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
@@ -52,11 +52,11 @@ class Only:
 async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     tmp_path: Path,
 ) -> None:
-    rig = place(tmp_path)
+    rig = memory_rig(tmp_path)
     index = Index(
         tmp_path / "main.sqlite", IndexSettings(MemoryPaths(rig.workspace)), SystemClock()
     )
-    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=Said())
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=GroupTranscripts())
     await memory.read()
     service = replace(rig.service, memories=Only(memory))
     question = MemoryQuestion("blue boat", limit=3)
@@ -81,7 +81,7 @@ def test_qmd_is_asked_for_more_and_its_hits_are_filtered() -> None:
 
 
 async def test_a_memory_that_ignores_the_filter_shows_no_more(tmp_path: Path) -> None:
-    rig = place(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
+    rig = memory_rig(tmp_path, memory={"qmd": {"scope": {"default": "allow"}}})
     rig.backend.hits = [hit(session=OTHERS.format(1)), hit(session=str(GROUP.key))]
     answer = await rig.service.find(GROUP, MemoryQuestion("boat"))
     assert [hit.session for hit in answer.hits] == [str(GROUP.key)]

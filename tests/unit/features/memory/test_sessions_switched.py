@@ -12,8 +12,8 @@ from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.testing.memory import FakeBackend, FakeMemories
-from tests.support.memory import place
-from tests.support.qmd import Place
+from tests.support.memory import memory_rig
+from tests.support.qmd import QmdRig
 
 MAIN = AgentId("main")
 TALK = frozenset({MemorySource.SESSIONS})
@@ -31,8 +31,8 @@ async def test_conversations_that_are_switched_off_are_not_searched_from_then_on
 ) -> None:
     backend = FakeBackend()
     configs = [
-        place(tmp_path).service.config(),
-        place(tmp_path, memory={"qmd": {"sessions": {"enabled": False}}}).service.config(),
+        memory_rig(tmp_path).service.config(),
+        memory_rig(tmp_path, memory={"qmd": {"sessions": {"enabled": False}}}).service.config(),
     ]
     service = MemorySearchService(FakeMemories(backend), lambda: configs[-1], SystemClock())
     await service.search(MAIN, MemoryQuestion("tea"))
@@ -46,7 +46,7 @@ async def test_conversations_that_are_switched_off_are_not_searched_from_then_on
 
 
 async def test_qmd_follows_its_section_with_its_next_update(tmp_path: Path) -> None:
-    qmd = Place(tmp_path)
+    qmd = QmdRig(tmp_path)
 
     async def export(folder: Path) -> Mapping[str, str]:
         (folder / "abc.md").write_text("User: where is the harbour?\n", "utf-8")

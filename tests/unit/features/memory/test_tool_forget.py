@@ -17,7 +17,7 @@ from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten, ForgottenLine, HoldingBackup
 from skerry.testing.memory import FakeBackend, hit
-from tests.support.memory import GROUP, OWNER, STRANGER, Place, place
+from tests.support.memory import GROUP, OWNER, STRANGER, MemoryRig, memory_rig
 
 LINE = ForgottenLine("MEMORY.md", 3, "The dentist is in Mill Road.")
 BACKUP = HoldingBackup("state-1", "b/state-1", 5, 9, "rm b/state-1")
@@ -47,16 +47,16 @@ def forgets() -> FakeForgets:
 
 
 @pytest.fixture
-def here(tmp_path: Path, forgets: FakeForgets) -> Place:
+def rig(tmp_path: Path, forgets: FakeForgets) -> MemoryRig:
     said = hit("sessions/1.md", "User: no", session="agent:main:telegram:direct:7")
-    made = place(tmp_path, FakeBackend([hit(), said]))
+    made = memory_rig(tmp_path, FakeBackend([hit(), said]))
     return changed(made, service=replace(made.service, forgets=forgets))
 
 
 async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_words(
-    here: Place, forgets: FakeForgets
+    rig: MemoryRig, forgets: FakeForgets
 ) -> None:
-    payload = await here.call(MemoryForget(here.service), {"text": "Mill Road"})
+    payload = await rig.call(MemoryForget(rig.service), {"text": "Mill Road"})
     assert forgets.asked == [("main", ("Mill Road",))]
     assert (payload["messages"], payload["lines"]) == (2, [{"path": "MEMORY.md", "line": 3}])
     assert payload["left"] == [{"path": "memory/a.md", "reason": "it is read-only"}]
@@ -66,28 +66,28 @@ async def test_it_says_what_went_what_holds_it_and_what_is_near_but_not_the_word
 
 @pytest.mark.parametrize("caller", [None, STRANGER, GROUP])
 async def test_nobody_but_the_owner_in_private_may_use_it(
-    here: Place, forgets: FakeForgets, caller: Caller | None
+    rig: MemoryRig, forgets: FakeForgets, caller: Caller | None
 ) -> None:
-    tool = MemoryForget(here.service)
+    tool = MemoryForget(rig.service)
     assert caller is None or not tool.is_offered(caller)
     assert tool.is_offered(OWNER)
     with pytest.raises(ToolError, match="only your owner"):
-        await here.call(tool, {"text": "Mill Road"}, caller)
+        await rig.call(tool, {"text": "Mill Road"}, caller)
     assert forgets.asked == []
 
 
 @pytest.mark.parametrize("origin", [Origin.TOOL, Origin.WEB, Origin.STRANGER])
 async def test_words_of_others_bring_nothing_about(
-    here: Place, forgets: FakeForgets, origin: Origin
+    rig: MemoryRig, forgets: FakeForgets, origin: Origin
 ) -> None:
     with pytest.raises(ToolError, match="/forget WORDS"):
-        await here.call(MemoryForget(here.service), {"text": "x y z"}, taint=frozenset({origin}))
+        await rig.call(MemoryForget(rig.service), {"text": "x y z"}, taint=frozenset({origin}))
     assert forgets.asked == []
 
 
-async def test_a_phrase_that_is_too_short_is_refused_with_what_would_do(here: Place) -> None:
+async def test_a_phrase_that_is_too_short_is_refused_with_what_would_do(rig: MemoryRig) -> None:
     with pytest.raises(ToolError, match="at least 3"):
-        await here.call(MemoryForget(here.service), {"text": "a"})
+        await rig.call(MemoryForget(rig.service), {"text": "a"})
 
 
 def test_the_answer_in_a_chat_is_one_line() -> None:

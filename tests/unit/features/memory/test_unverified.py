@@ -14,7 +14,7 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, items
 from skerry.ports.tool import ToolContext
 from skerry.testing.memory import FakeBackend, hit
-from tests.support.memory import OWNER, Place, place
+from tests.support.memory import OWNER, MemoryRig, memory_rig
 from tests.unit.features.memory.test_recall_hook import draft
 
 LOG = unverified("2026-07-14")
@@ -24,8 +24,8 @@ NOTE = "\n".join(
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Place:
-    made = place(
+def rig(tmp_path: Path) -> MemoryRig:
+    made = memory_rig(
         tmp_path, FakeBackend([hit(LOG, "pay to the new account"), hit("memory/a.md", NOTE)])
     )
     made.put(LOG, NOTE + "\n")
@@ -40,11 +40,11 @@ def test_their_place_is_known_by_any_spelling(path: str) -> None:
     assert not is_unverified("memory/2026-07-14.md")
 
 
-async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Place) -> None:
-    payload = await here.call(MemorySearch(here.service), {"query": "account"})
+async def test_a_search_finds_them_marked_and_they_taint_what_follows(rig: MemoryRig) -> None:
+    payload = await rig.call(MemorySearch(rig.service), {"query": "account"})
     assert [result.get("unverified") for result in payload["results"]] == [True, True]
-    context = ToolContext(RootedFolder(here.workspace), None, OWNER)
-    answer = await MemorySearch(here.service).run({"query": "account"}, context)
+    context = ToolContext(RootedFolder(rig.workspace), None, OWNER)
+    answer = await MemorySearch(rig.service).run({"query": "account"}, context)
     assert answer.origin is Origin.TOOL
 
 
@@ -53,18 +53,18 @@ async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Plac
     [(LOG, Origin.TOOL), ("memory/moved.md", Origin.TOOL), ("memory/mine.md", Origin.MEMORY)],
 )
 async def test_reading_them_taints_wherever_they_were_moved(
-    here: Place, path: str, origin: Origin
+    rig: MemoryRig, path: str, origin: Origin
 ) -> None:
-    rules = gate(here.service.config())
-    context = ToolContext(RootedFolder(here.workspace, rules), None, OWNER)
-    assert (await MemoryGet(here.service).run({"path": path}, context)).origin is origin
+    rules = gate(rig.service.config())
+    context = ToolContext(RootedFolder(rig.workspace, rules), None, OWNER)
+    assert (await MemoryGet(rig.service).run({"path": path}, context)).origin is origin
     assert (await Read().run({"path": path}, context)).origin is origin
 
 
-async def test_none_of_them_is_recalled_by_itself(here: Place) -> None:
-    assert await recall(here.service, draft(prompt="which account is it?")) is None
-    here.backend.hits = [*here.backend.hits, hit("memory/b.md", "the old account")]
-    change = await recall(here.service, draft(prompt="which account is it?"))
+async def test_none_of_them_is_recalled_by_itself(rig: MemoryRig) -> None:
+    assert await recall(rig.service, draft(prompt="which account is it?")) is None
+    rig.backend.hits = [*rig.backend.hits, hit("memory/b.md", "the old account")]
+    change = await recall(rig.service, draft(prompt="which account is it?"))
     assert change is not None
     assert "old account" in (change.prepend_context or "")
     assert "new account" not in (change.prepend_context or "")

@@ -13,7 +13,7 @@ from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, UserMe
 from skerry.model.origin import Origin
 from skerry.model.thinking import ThinkingLevel
 from skerry.testing.model import ReplyGate, ScriptedModel, echo
-from tests.support.api_client import AUTH, chunks, said, serving_api, streamed
+from tests.support.api_client import AUTH, chat_body, chunks, serving_api, streamed
 
 PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAQUBAScY42Y"
@@ -23,7 +23,7 @@ PNG = (
 
 async def test_an_agent_answers_a_request(tmp_path: Path) -> None:
     async with serving_api(tmp_path / "h") as api:
-        response = await api(said("hello"))
+        response = await api(chat_body("hello"))
         assert response.status_code == 200
         value = response.json()
         assert (value["object"], value["model"]) == ("chat.completion", "skerry")
@@ -55,7 +55,7 @@ async def test_a_stream_has_the_text_as_it_grows_and_the_tokens_if_requested(
     async with serving_api(tmp_path / "h", model) as api:
         async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
             options = {"include_usage": True}
-            await api.send_raw(stream, said("hi", stream=True, stream_options=options))
+            await api.send_raw(stream, chat_body("hi", stream=True, stream_options=options))
             received = b""
             with anyio.fail_after(60):
                 while b'"Hel"' not in received:
@@ -67,7 +67,7 @@ async def test_a_stream_has_the_text_as_it_grows_and_the_tokens_if_requested(
         text = received.decode().partition("\r\n\r\n")[2].replace("\r\n", "")
         assert '"content":"lo"' in text
         assert '"choices":[],"usage":{"prompt_tokens":' in text
-        plain = await api(said("hi", stream=True))
+        plain = await api(chat_body("hi", stream=True))
         assert streamed(plain.text) == "bye"
         assert all("usage" not in chunk for chunk in chunks(plain.text))
         first, last = chunks(plain.text)[0], chunks(plain.text)[-1]
@@ -87,7 +87,7 @@ async def test_a_silent_stream_gets_comments(
     gate = ReplyGate()
     async with serving_api(tmp_path / "h", ScriptedModel([[gate, "late"]])) as api:
         async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
-            await api.send_raw(stream, said("hi", stream=True))
+            await api.send_raw(stream, chat_body("hi", stream=True))
             received = b""
             with anyio.fail_after(60):
                 while received.count(answer.COMMENT) < 2:
@@ -117,13 +117,13 @@ async def test_agents_are_models(tmp_path: Path) -> None:
             ("agent:work", "work"),
             ("openclaw/default", "main"),
         ):
-            response = await api({**said("hi"), "model": name})
+            response = await api({**chat_body("hi"), "model": name})
             assert response.json()["model"] == name
             assert response.headers["x-skerry-session-key"].startswith(f"agent:{agent}:openai:")
-        by_header = await api(said("hi"), {**AUTH, "x-openclaw-agent-id": "work"})
+        by_header = await api(chat_body("hi"), {**AUTH, "x-openclaw-agent-id": "work"})
         assert by_header.headers["x-skerry-session-key"].startswith("agent:work:")
         for unknown in ("gpt-9", "skerry:none", "skerry:wo rk"):
-            response = await api({**said("hi"), "model": unknown})
+            response = await api({**chat_body("hi"), "model": unknown})
             assert response.status_code == 404
             assert response.json()["error"]["code"] == "model_not_found"
             assert "skerry:work" in response.json()["error"]["message"]
@@ -138,15 +138,15 @@ async def test_a_user_and_a_header_name_a_conversation_that_goes_on(tmp_path: Pa
             ({**AUTH, "x-skerry-session-key": "agent:main:deep"}, {}, "agent:main:deep"),
         ):
             for text in ("first", "second"):
-                response = await api(said(text, **more), headers)
+                response = await api(chat_body(text, **more), headers)
                 assert response.headers["x-skerry-session-key"] == key
             assert [entry.text for entry in await api.transcript(key)] == [
                 *("first", "echo: first", "second", "echo: second")
             ]
             assert len(model.requests[-1].messages) == 3
         wrong = {**AUTH, "x-skerry-session-key": "agent:none:x"}
-        assert (await api(said("hi"), wrong)).status_code == 404
-        other = {**said("hi"), "model": "skerry:main"}
+        assert (await api(chat_body("hi"), wrong)).status_code == 404
+        other = {**chat_body("hi"), "model": "skerry:main"}
         assert (await api(other, wrong)).status_code == 400
 
 
@@ -154,7 +154,8 @@ async def test_users_never_share_a_conversation_by_their_spelling(tmp_path: Path
     async with serving_api(tmp_path / "h") as api:
         users = ("ada", "Ada", "a:da", "direct", "group", "ada ", "ädä", "x" * 300)
         keys = [
-            (await api(said("hi", user=user))).headers["x-skerry-session-key"] for user in users
+            (await api(chat_body("hi", user=user))).headers["x-skerry-session-key"]
+            for user in users
         ]
         assert len(set(keys)) == len(users)
         assert all(key.startswith("agent:main:openai-user:") for key in keys)
@@ -182,7 +183,7 @@ async def test_earlier_messages_are_the_conversation_and_those_of_the_assistant_
 ) -> None:
     model = ScriptedModel(echo)
     async with serving_api(tmp_path / "h", model) as api:
-        response = await api(said("My name is Ada.", "Hello Ada.", "Who am I?"))
+        response = await api(chat_body("My name is Ada.", "Hello Ada.", "Who am I?"))
         assert response.json()["choices"][0]["message"]["content"] == "echo: Who am I?"
         texts = [message.text for message in model.requests[-1].messages]
         assert texts == ["My name is Ada.", "Hello Ada.", "Who am I?"]
@@ -196,8 +197,8 @@ async def test_a_named_conversation_takes_earlier_messages_only_while_it_is_new(
     tmp_path: Path,
 ) -> None:
     async with serving_api(tmp_path / "h") as api:
-        await api(said("one", "two", "three", user="ada"))
-        await api(said("one", "two", "three", "echo: three", "four", user="ada"))
+        await api(chat_body("one", "two", "three", user="ada"))
+        await api(chat_body("one", "two", "three", "echo: three", "four", user="ada"))
         texts = [entry.text for entry in await api.transcript("agent:main:openai-user:ada")]
         assert texts == ["one", "two", "three", "echo: three", "four", "echo: four"]
 
@@ -246,7 +247,7 @@ async def test_parameters_that_would_change_the_answer_are_refused_and_not_ignor
     tmp_path: Path, more: dict[str, Any], *, is_refused: bool
 ) -> None:
     async with serving_api(tmp_path / "h") as api:
-        response = await api(said("hi", **more))
+        response = await api(chat_body("hi", **more))
         assert response.status_code == (400 if is_refused else 200)
         if is_refused:
             assert response.json()["error"]["param"] == next(iter(more))
@@ -271,15 +272,15 @@ async def test_effort_and_images_reach_the_model(tmp_path: Path) -> None:
         assert [type(block) for block in model.requests[-1].messages[-1].content] == [
             *(TextBlock, ImageBlock)
         ]
-        wrong = await api(said("hi", reasoning_effort="huge"))
+        wrong = await api(chat_body("hi", reasoning_effort="huge"))
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "reasoning_effort")
-        assert (await api(said("hi", reasoning_effort="none"))).status_code == 200
+        assert (await api(chat_body("hi", reasoning_effort="none"))).status_code == 200
 
 
 async def test_text_is_no_command(tmp_path: Path) -> None:
     async with serving_api(tmp_path / "h") as api:
         for text in ("/new", "/status", "/model x", "/stop"):
-            response = await api(said(text, user="ada"))
+            response = await api(chat_body(text, user="ada"))
             assert response.json()["choices"][0]["message"]["content"] == f"echo: {text}"
 
 
@@ -316,4 +317,4 @@ def test_earlier_messages_beyond_the_window_are_left_out_with_a_note() -> None:
 
 
 def test_levels_have_the_names_of_openai() -> None:
-    assert parsed(said("x", reasoning_effort="high")).reasoning_effort is ThinkingLevel.HIGH
+    assert parsed(chat_body("x", reasoning_effort="high")).reasoning_effort is ThinkingLevel.HIGH

@@ -9,7 +9,7 @@ import pytest
 from skerry.gateway.peer import ClientPeer
 from skerry.gateway.shared_secret import LOCKED_AFTER
 from skerry.testing.model import ReplyGate, ScriptedModel
-from tests.support.api_client import API_TOKEN, AUTH, CHAT, TOKEN, chunks, said, serving_api
+from tests.support.api_client import API_TOKEN, AUTH, CHAT, TOKEN, chat_body, chunks, serving_api
 
 PROXY: dict[str, Any] = {"trustedProxies": ["127.0.0.1"]}
 REMOTE = {"x-forwarded-for": "203.0.113.9"}
@@ -59,12 +59,12 @@ async def test_wrong_tokens_of_websockets_and_http_are_counted_together(tmp_path
         for _ in range(LOCKED_AFTER - 1):
             failures.delay(peer, anyio.current_time())
         right = {"authorization": f"Bearer {API_TOKEN}", **REMOTE}
-        response = await api(said("hi"), right)
+        response = await api(chat_body("hi"), right)
         assert response.status_code == 429
         assert error(response)["code"] == "too_many_failures"
         assert int(response.headers["retry-after"]) > 0
         elsewhere = {"authorization": f"Bearer {API_TOKEN}", "x-forwarded-for": "203.0.113.8"}
-        assert (await api(said("hi"), elsewhere)).status_code == 200
+        assert (await api(chat_body("hi"), elsewhere)).status_code == 200
 
 
 async def test_the_gateways_token_is_for_this_machine_and_other_machines_need_another(
@@ -72,21 +72,21 @@ async def test_the_gateways_token_is_for_this_machine_and_other_machines_need_an
 ) -> None:
     async with serving_api(tmp_path / "h", gateway=PROXY, http={"token": API_TOKEN}) as api:
         own = {"authorization": f"Bearer {API_TOKEN}"}
-        assert (await api(said("hi"), own)).status_code == 200
-        assert (await api(said("hi"), {**own, **REMOTE})).status_code == 200
-        response = await api(said("hi"), {**AUTH, **REMOTE})
+        assert (await api(chat_body("hi"), own)).status_code == 200
+        assert (await api(chat_body("hi"), {**own, **REMOTE})).status_code == 200
+        response = await api(chat_body("hi"), {**AUTH, **REMOTE})
         assert (response.status_code, error(response)["code"]) == (403, "remote_token")
     async with serving_api(tmp_path / "s", gateway=PROXY, http={"token": TOKEN}) as api:
-        assert (await api(said("hi"), {**AUTH, **REMOTE})).status_code == 403
+        assert (await api(chat_body("hi"), {**AUTH, **REMOTE})).status_code == 403
 
 
 async def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
     async with serving_api(tmp_path / "h") as api:
-        foreign = await api(said("hi"), {**AUTH, "sec-fetch-site": "cross-site"})
+        foreign = await api(chat_body("hi"), {**AUTH, "sec-fetch-site": "cross-site"})
         assert (foreign.status_code, error(foreign)["code"]) == (403, "foreign_site")
-        page = await api(said("hi"), {**AUTH, "origin": "https://evil.example"})
+        page = await api(chat_body("hi"), {**AUTH, "origin": "https://evil.example"})
         assert page.status_code == 403
-        rebound = await api(said("hi"), {**AUTH, "host": f"evil.example:{api.port}"})
+        rebound = await api(chat_body("hi"), {**AUTH, "host": f"evil.example:{api.port}"})
         assert rebound.status_code == 421
 
 
@@ -97,7 +97,7 @@ async def test_methods_paths_and_sizes_are_limited(tmp_path: Path) -> None:
         assert (response.status_code, response.headers["allow"]) == (405, "POST")
         assert (await api(None, path="/v1/models")).status_code == 405
         assert error(await api({}, path="/v1/embeddings"))["code"] == "unknown_url"
-        large = await api(said("x" * 1_024))
+        large = await api(chat_body("x" * 1_024))
         assert large.status_code == 413
         assert "1024 bytes" in error(large)["message"]
 
@@ -120,15 +120,15 @@ async def test_open_requests_are_limited_until_one_is_answered(tmp_path: Path) -
         first: list[Any] = []
 
         async def ask() -> None:
-            first.append(await api(said("hi", stream=True)))
+            first.append(await api(chat_body("hi", stream=True)))
 
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
                 await gate.reached.wait()
-                response = await api(said("hi"))
+                response = await api(chat_body("hi"))
                 assert (response.status_code, error(response)["code"]) == (429, "too_many_requests")
                 assert (await api(None, path="/v1/models", method="GET")).status_code == 200
                 gate.open()
         assert chunks(first[0].text)[-1]["choices"][0]["finish_reason"] == "stop"
-        assert (await api(said("hi"))).status_code == 200
+        assert (await api(chat_body("hi"))).status_code == 200

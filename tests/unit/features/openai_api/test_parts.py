@@ -18,7 +18,7 @@ from skerry.ports.checks import Level
 from skerry.sdk.features import Installation
 from skerry.store import retention
 from skerry.testing.clock import FakeClock
-from tests.support.api_client import API_TOKEN, AUTH, TOKEN, ApiClient, said, serving_api
+from tests.support.api_client import API_TOKEN, AUTH, TOKEN, ApiClient, chat_body, serving_api
 from tests.support.gateway import Rig
 
 RUN = RunId("openai-1")
@@ -85,13 +85,13 @@ async def test_conversations_of_one_request_are_removed_and_no_others(tmp_path: 
             (AUTH, "ada"),
             ({**AUTH, "x-skerry-session-key": "openai:notes"}, None),
         ):
-            await api(said("hi", user=user), headers)
+            await api(chat_body("hi", user=user), headers)
         await api.until_idle()
         one_off = {key for key in await kept(api) if is_one_off(key)}
         assert len(one_off) == 1
         clock.advance(DAY_MS - 1_000)
         assert await one_off_sessions.remove_old(context) == 0
-        later = await api(said("hi"))
+        later = await api(chat_body("hi"))
         await api.until_idle()
         clock.advance(2_000)
         assert await one_off_sessions.remove_old(context) == 1

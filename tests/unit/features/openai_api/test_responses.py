@@ -11,7 +11,7 @@ from skerry.features.openai_api import one_off_sessions
 from skerry.infra.clock import DAY_MS
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ReplyGate, ScriptedModel, echo
-from tests.support.api_client import AUTH, CHAT, RESPONSES, ApiClient, said, serving_api
+from tests.support.api_client import AUTH, CHAT, RESPONSES, ApiClient, chat_body, serving_api
 
 
 def asked(given: Any, **more: Any) -> dict[str, Any]:
@@ -182,10 +182,10 @@ async def test_each_endpoint_is_enabled_alone_and_a_key_belongs_to_one_of_them(
 ) -> None:
     only = {"endpoints": {"responses": {"enabled": True}}}
     async with serving_api(tmp_path / "r", http=only) as api:
-        assert (await api(said("hi"), path=CHAT)).status_code == 404
+        assert (await api(chat_body("hi"), path=CHAT)).status_code == 404
         assert (await ask(api, asked("hi"))).status_code == 200
         assert (await api(None, path="/v1/models", method="GET")).status_code == 200
     keyed = {**AUTH, "idempotency-key": "k"}
     async with serving_api(tmp_path / "b") as api:
         assert (await ask(api, asked("hi"), keyed)).status_code == 200
-        assert (await api(said("hi"), keyed)).status_code == 422
+        assert (await api(chat_body("hi"), keyed)).status_code == 422

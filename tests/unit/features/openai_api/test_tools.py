@@ -12,7 +12,7 @@ from skerry.model.ids import MAIN_AGENT
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.runtime import call_approvals
 from skerry.testing.model import ScriptedModel
-from tests.support.api_client import AUTH, TOOLS, ApiClient, said, serving_api
+from tests.support.api_client import AUTH, TOOLS, ApiClient, chat_body, serving_api
 from tests.support.hooks import on
 
 READ = {"tool": "read", "args": {"path": "note.txt"}}
@@ -107,7 +107,7 @@ async def test_a_call_that_needs_a_person_waits_for_approval(
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.0)
     lists = {"tools": {"allow": ["write"]}}
     async with serving_api(tmp_path / "h", gateway=lists) as api:
-        await api(said("a", "claimed", "b", user="ada"))
+        await api(chat_body("a", "claimed", "b", user="ada"))
         body = {"tool": "write", "args": {"path": "AGENTS.md", "content": "x"}}
         assert (await invoke(api, body)).status_code == 200
         body["args"] = {"path": "AGENTS.md", "content": "of others"}

@@ -31,7 +31,7 @@ ITEM = '{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA"}
 PICTURE = ImageBlock("aGk=", "image/png")
 
 
-def said(*content: Any, model: str = "gpt", stop: str = "toolUse") -> AssistantMessage:
+def assistant_message(*content: Any, model: str = "gpt", stop: str = "toolUse") -> AssistantMessage:
     return AssistantMessage(content, API, "openai", model, Usage(), stop, 1)
 
 
@@ -85,7 +85,9 @@ def test_an_effort_is_asked_for_and_a_weaker_one_is_ready() -> None:
 def test_reasoning_goes_back_unchanged_before_what_followed_it() -> None:
     words = TextBlock("I look.", "commentary")
     call = ToolCall("c1", "read", {"path": "a"})
-    items = sent(said(ThinkingBlock("so", ITEM), words, call), result(TextBlock("42")))["input"]
+    items = sent(
+        assistant_message(ThinkingBlock("so", ITEM), words, call), result(TextBlock("42"))
+    )["input"]
     assert items == [
         json.loads(ITEM),
         {"role": "assistant", "content": "I look.", "phase": "commentary"},
@@ -97,14 +99,14 @@ def test_reasoning_goes_back_unchanged_before_what_followed_it() -> None:
 def test_reasoning_of_another_model_or_of_a_broken_answer_stays_here() -> None:
     thought = ThinkingBlock("so", ITEM)
     for message in (
-        said(thought, TextBlock("x", "commentary"), model="other"),
-        said(thought, TextBlock("x"), stop="aborted"),
+        assistant_message(thought, TextBlock("x", "commentary"), model="other"),
+        assistant_message(thought, TextBlock("x"), stop="aborted"),
     ):
         assert sent(message)["input"] == [{"role": "assistant", "content": "x"}]
 
 
 def test_reasoning_that_nothing_followed_stays_here() -> None:
-    assert sent(said(ThinkingBlock("so", ITEM)), user("on", 1))["input"] == [
+    assert sent(assistant_message(ThinkingBlock("so", ITEM)), user("on", 1))["input"] == [
         {"role": "user", "content": [{"type": "input_text", "text": "on"}]}
     ]
 

@@ -26,7 +26,7 @@ def reply(*events: Any) -> ModelReply:
     return builder.reply()
 
 
-def done(index: int, **item: Any) -> dict[str, Any]:
+def item_done(index: int, **item: Any) -> dict[str, Any]:
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
@@ -41,8 +41,8 @@ def text(words: str, index: int = 0) -> dict[str, Any]:
 def test_items_without_pieces_before_them_count_all_the_same() -> None:
     builder = ResponsesBuilder("P")
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
-    item = done(0, type="reasoning", id="r", summary=summary)
-    payload = done(1, type="message", content=[{"type": "output_text", "text": "Yes."}])
+    item = item_done(0, type="reasoning", id="r", summary=summary)
+    payload = item_done(1, type="message", content=[{"type": "output_text", "text": "Yes."}])
     assert builder.take(json.dumps(item).encode()) == EventText(thinking="a\n\nb")
     assert builder.take(json.dumps(payload).encode()) == EventText("Yes.")
     builder.take(json.dumps(ended()).encode())
@@ -50,25 +50,25 @@ def test_items_without_pieces_before_them_count_all_the_same() -> None:
 
 
 def test_reasoning_that_cannot_be_read_again_is_not_kept_for_the_provider() -> None:
-    empty = done(0, type="reasoning", id="r", summary=[])
+    empty = item_done(0, type="reasoning", id="r", summary=[])
     assert reply(empty, text("x", 1), ended()).content == (TextBlock("x"),)
 
 
 def test_open_reasoning_is_kept_as_it_came() -> None:
     item = {"type": "reasoning", "id": "r", "content": [{"type": "reasoning_text", "text": "t"}]}
-    (block,) = reply(done(0, **item), ended()).content
+    (block,) = reply(item_done(0, **item), ended()).content
     assert isinstance(block, ThinkingBlock)
     assert (block.thinking, json.loads(block.thinking_signature or "")) == ("t", item)
 
 
 def test_the_whole_item_wins_over_its_pieces() -> None:
     piece = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"a":'}
-    call = done(0, type="function_call", call_id="c", name="n", arguments='{"a":1}')
+    call = item_done(0, type="function_call", call_id="c", name="n", arguments='{"a":1}')
     assert reply(piece, call, ended()).tool_calls == (ToolCall("c", "n", {"a": 1}),)
 
 
 def test_arguments_that_are_not_json_reach_the_tool_layer() -> None:
-    call = done(0, type="function_call", call_id="c", name="n", arguments="{a")
+    call = item_done(0, type="function_call", call_id="c", name="n", arguments="{a")
     assert reply(call, ended()).tool_calls[0].arguments == {RAW_ARGUMENTS: "{a"}
 
 

@@ -53,7 +53,9 @@ async def test_stop_ends_the_run_and_what_waits_and_is_answered_at_once(tmp_path
         for name in "abc":
             result = await ended(core, name)
             assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "stop")
-        texts = [message.text for message in await core.said() if isinstance(message, UserMessage)]
+        texts = [
+            message.text for message in await core.transcript() if isinstance(message, UserMessage)
+        ]
         assert texts == ["a", "b", "c"]
         assert await core.store.read(runs.unfinished) == []
         told = [type(event.body) for event in core.events if event.run_id == "/stop"]

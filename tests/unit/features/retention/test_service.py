@@ -9,7 +9,16 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.session import SessionSettings
 from skerry.store import archive
 from tests.support.core import Core
-from tests.support.openings import ALICE, HOUR, Opened, current, delivered, earlier, receive, told
+from tests.support.openings import (
+    ALICE,
+    HOUR,
+    Opened,
+    current,
+    delivered,
+    earlier,
+    receive,
+    transcript_texts,
+)
 
 ENFORCE = {"session": {"maintenance": {"mode": "enforce"}}}
 
@@ -55,7 +64,7 @@ async def test_it_is_told_once_and_what_belongs_to_the_conversation_holds(tmp_pa
             await receive(core, "hello", f"a{number}")
         now = await current(core, ALICE)
         assert (now.label, now.settings) == ("Alice", SessionSettings(send_policy="deny"))
-        assert sum("put away" in text for text in await told(core, ALICE)) == 1
+        assert sum("put away" in text for text in await transcript_texts(core, ALICE)) == 1
         assert all("put away" not in text for _, text in await delivered(core))
 
 
@@ -67,7 +76,7 @@ async def test_nothing_is_said_where_somebody_deleted_it(tmp_path: Path) -> None
         now = opened.clock.now_ms() + 1
         await core.store.write(lambda unit: archive.delete(unit, ALICE, now))
         await receive(core, "hello", "a3")
-        assert all("put away" not in text for text in await told(core, ALICE))
+        assert all("put away" not in text for text in await transcript_texts(core, ALICE))
 
 
 async def test_copies_of_files_end_after_a_week_also_where_no_other_comes(tmp_path: Path) -> None:

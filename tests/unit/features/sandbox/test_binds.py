@@ -16,7 +16,7 @@ from skerry.sdk.slots import SandboxHost, open_sandbox
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "given"
     folder.mkdir()
     (folder / "file").write_text("given\n")
@@ -35,9 +35,9 @@ def opened(tmp_path: Path, *texts: str) -> list[str]:
 
 
 @pytest.mark.requirement("sandbox-bind-realpath-check")
-def test_a_link_is_judged_by_where_it_leads(tmp_path: Path, given: Path) -> None:
-    (tmp_path / "good").symlink_to(given)
-    assert opened(tmp_path, f"{tmp_path}/good:/data") == [str(given)]
+def test_a_link_is_judged_by_where_it_leads(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "good").symlink_to(folder)
+    assert opened(tmp_path, f"{tmp_path}/good:/data") == [str(folder)]
     (tmp_path / "shadow").symlink_to("/etc/passwd")
     (tmp_path / "above").symlink_to("/etc")
     for path in ("shadow", "above/ssl", "above/passwd"):
@@ -45,9 +45,9 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path: Path, given: Path) -> None
             opened(tmp_path, f"{tmp_path}/{path}:/data")
 
 
-def test_the_gateways_own_and_credentials_are_refused(tmp_path: Path, given: Path) -> None:
-    (given / ".ssh").mkdir()
-    for path in (given, tmp_path, tmp_path / "state", tmp_path / "missing"):
+def test_the_gateways_own_and_credentials_are_refused(tmp_path: Path, folder: Path) -> None:
+    (folder / ".ssh").mkdir()
+    for path in (folder, tmp_path, tmp_path / "state", tmp_path / "missing"):
         with pytest.raises(SandboxError):
             opened(tmp_path, f"{path}:/data")
     with pytest.raises(SandboxError, match="which belongs to the gateway"):
@@ -57,22 +57,22 @@ def test_the_gateways_own_and_credentials_are_refused(tmp_path: Path, given: Pat
         opened(tmp_path, f"{tmp_path}/state/workspace/sub:/data:rw")
 
 
-def test_a_second_name_and_a_pipe_are_refused(tmp_path: Path, given: Path) -> None:
-    os.link(given / "file", given / "second")
-    os.mkfifo(given / "pipe")
+def test_a_second_name_and_a_pipe_are_refused(tmp_path: Path, folder: Path) -> None:
+    os.link(folder / "file", folder / "second")
+    os.mkfifo(folder / "pipe")
     for name in ("second", "pipe"):
         with pytest.raises(SandboxError):
-            opened(tmp_path, f"{given}/{name}:/data")
+            opened(tmp_path, f"{folder}/{name}:/data")
 
 
-def test_a_link_that_is_swapped_meanwhile_leads_nowhere(tmp_path: Path, given: Path) -> None:
+def test_a_link_that_is_swapped_meanwhile_leads_nowhere(tmp_path: Path, folder: Path) -> None:
     """The descriptor that was checked is mounted, not whatever its path names later."""
     link = tmp_path / "link"
     for turn in range(1000):
         link.unlink(missing_ok=True)
-        link.symlink_to(given if turn % 2 else "/etc")
+        link.symlink_to(folder if turn % 2 else "/etc")
         try:
-            assert opened(tmp_path, f"{link}:/data") == [str(given)]
+            assert opened(tmp_path, f"{link}:/data") == [str(folder)]
         except SandboxError:
             assert not turn % 2
 
@@ -86,10 +86,10 @@ def test_a_wrong_bind_is_an_error_of_the_configuration(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_a_folder_is_read_only_unless_it_is_given_for_writing(
-    tmp_path: Path, given: Path
+    tmp_path: Path, folder: Path
 ) -> None:
     (tmp_path / "free").mkdir()
-    docker = {"binds": [f"{given}:/given", f"{tmp_path}/free:/free:rw"]}
+    docker = {"binds": [f"{folder}:/given", f"{tmp_path}/free:/free:rw"]}
     tree = {"agents": {"defaults": {"sandbox": {"backend": "bubblewrap", "docker": docker}}}}
     state = tmp_path / "state"
     config = check(tree, state_dir=state, path=state / "skerry.json")[0]
@@ -102,7 +102,7 @@ async def test_a_folder_is_read_only_unless_it_is_given_for_writing(
     assert output.startswith("given\n")
     assert "Read-only" in output
     assert (tmp_path / "free" / "new").exists()
-    assert [path.name for path in given.iterdir()] == ["file"]
+    assert [path.name for path in folder.iterdir()] == ["file"]
 
 
 def skill(path: Path) -> Path:

@@ -36,7 +36,7 @@ def listening(workspace: Path) -> Iterator[Path]:
         yield path
 
 
-def seen(
+def opened_view(
     workspace: Path, guard: Protected, *, tainted: bool = True, writes: bool = True
 ) -> view.View:
     names = view.closed_names(is_tainted=tainted)
@@ -59,7 +59,7 @@ def test_sockets_and_pipes_of_others_are_covered(
 ) -> None:
     os.mkfifo(workspace / "pipe")
     (workspace / "link").symlink_to(listening)
-    covered = seen(workspace, guard, writes=writes).covered
+    covered = opened_view(workspace, guard, writes=writes).covered
     assert set(covered) == {"/workspace/pipe", "/workspace/a/b/server"}
 
 
@@ -68,7 +68,7 @@ def test_a_workspace_with_too_many_of_them_is_refused(workspace: Path, guard: Pr
     for number in range(view.MAX_SPECIAL_FILES + 1):
         os.mkfifo(workspace / "many" / str(number))
     with pytest.raises(SandboxError, match="more than 200 sockets"):
-        seen(workspace, guard)
+        opened_view(workspace, guard)
 
 
 def test_each_name_of_a_closed_file_is_closed(workspace: Path, guard: Protected) -> None:

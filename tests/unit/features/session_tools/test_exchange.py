@@ -27,7 +27,7 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.testing.model import ScriptedModel, last_text
-from tests.support.subagents import heard
+from tests.support.subagents import session_messages
 from tests.support.whole import whole_gateway
 
 OWN: Final = SessionKey.main()
@@ -78,7 +78,7 @@ async def noted(application: Application, exchange: AgentExchange) -> None:
 
 async def texts(application: Application, key: SessionKey) -> list[str]:
     """Returns the texts that a conversation was sent."""
-    said = await heard(application, key)
+    said = await session_messages(application, key)
     return [message.text for message in said if isinstance(message, UserMessage)]
 
 

@@ -24,7 +24,7 @@ async def printed(home: Path, *arguments: str) -> str:
     return completed.stdout.decode()
 
 
-async def said(gateway: GatewayProcess, text: str, key: str = "main") -> None:
+async def send_message(gateway: GatewayProcess, text: str, key: str = "main") -> None:
     async with GatewayClient(gateway.address) as client:
         params = {"message": text, "sessionKey": key, "idempotencyKey": f"{key} {text!a}"}
         await client.request("agent", params, expect_final=True)
@@ -33,8 +33,8 @@ async def said(gateway: GatewayProcess, text: str, key: str = "main") -> None:
 async def test_conversations_are_listed_found_and_named(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         assert await printed(tmp_path, "list") == "No conversations.\n"
-        await said(gateway, "hello there")
-        await said(gateway, "where to?", "trip")
+        await send_message(gateway, "hello there")
+        await send_message(gateway, "where to?", "trip")
         listed = await printed(tmp_path, "list")
         assert listed.splitlines()[0].split() == ["KEY", "LAST", "USED", "TOKENS", "TITLE"]
         assert "agent:main:trip" in listed
@@ -50,8 +50,8 @@ async def test_conversations_are_listed_found_and_named(tmp_path: Path) -> None:
 
 async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "first")
-        await said(gateway, "über `` ``` alles")
+        await send_message(gateway, "first")
+        await send_message(gateway, "über `` ``` alles")
         shown = await printed(tmp_path, "show", "main")
         assert shown.splitlines()[1] == "  first"
         messages = json.loads(await printed(tmp_path, "show", "main", "--json"))["messages"]
@@ -68,7 +68,7 @@ async def test_a_conversation_is_shown_and_exported(tmp_path: Path) -> None:
 
 async def test_a_conversation_is_restored_by_its_name(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "where to?", "trip")
+        await send_message(gateway, "where to?", "trip")
         await printed(tmp_path, "rename", "trip", "Holidays")
         await printed(tmp_path, "delete", "Holidays")
         assert "agent:main:trip was restored" in await printed(tmp_path, "restore", "Holidays")
@@ -77,9 +77,9 @@ async def test_a_conversation_is_restored_by_its_name(tmp_path: Path) -> None:
 async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         for number in range(4):
-            await said(gateway, f"{number} " + "so much was said " * 12)
-        await said(gateway, "/compact")
-        await said(gateway, "and on it went")
+            await send_message(gateway, f"{number} " + "so much was said " * 12)
+        await send_message(gateway, "/compact")
+        await send_message(gateway, "and on it went")
         exported = await printed(tmp_path, "export", "main")
         assert "Compaction" in await printed(tmp_path, "show", "main")
         assert await gateway.stop() == 0
@@ -95,7 +95,7 @@ async def test_a_long_conversation_is_exported_whole(
     monkeypatch.setattr("skerry.features.sessions.cli_transcripts.PAGE", 3)
     async with running_gateway(home=tmp_path) as gateway:
         for number in range(5):
-            await said(gateway, f"m{number}")
+            await send_message(gateway, f"m{number}")
         async with GatewayClient(gateway.address) as client:
             whole = await transcripts.read(client, "main", None)
         assert [message["__openclaw"]["seq"] for message in whole.messages] == list(range(1, 11))
@@ -103,7 +103,7 @@ async def test_a_long_conversation_is_exported_whole(
 
 async def test_delete_and_reset_are_undone(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "keep me", "trip")
+        await send_message(gateway, "keep me", "trip")
         deleted = await skerry(tmp_path, "delete", "trip")
         assert deleted.stdout == b"agent:main:trip was deleted.\n"
         undo = deleted.stderr.decode().strip().removeprefix("Undo it: skerry sessions ").split()
@@ -122,9 +122,9 @@ async def test_what_is_archived_cannot_be_deleted_in_the_name_of_what_took_its_p
     tmp_path: Path,
 ) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "first", "trip")
+        await send_message(gateway, "first", "trip")
         first = json.loads(await printed(tmp_path, "reset", "trip", "--json"))["restore"]
-        await said(gateway, "second", "trip")
+        await send_message(gateway, "second", "trip")
         for command in ("delete", "reset"):
             refused = await skerry(tmp_path, command, first)
             assert f"skerry sessions restore {first}" in refused.stderr.decode()
@@ -134,7 +134,7 @@ async def test_what_is_archived_cannot_be_deleted_in_the_name_of_what_took_its_p
 
 async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "hi")
+        await send_message(gateway, "hi")
         main = await skerry(tmp_path, "delete", "main")
         assert main.returncode == 1
         assert b"Cannot delete the main session" in main.stderr
@@ -149,7 +149,7 @@ async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None
 
 async def test_lost_mirrors_are_written_anew_once_the_gateway_is_stopped(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "hi")
+        await send_message(gateway, "hi")
         refused = await skerry(tmp_path, "mirror")
         assert refused.returncode == 1
         assert str(gateway.pid) in refused.stderr.decode()
@@ -165,9 +165,9 @@ async def test_lost_mirrors_are_written_anew_once_the_gateway_is_stopped(tmp_pat
 
 async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "the blue boat")
-        await said(gateway, "/new a red house")
-        await said(gateway, "blue skies", "trip")
+        await send_message(gateway, "the blue boat")
+        await send_message(gateway, "/new a red house")
+        await send_message(gateway, "blue skies", "trip")
         found = await printed(tmp_path, "search", "blue")
         assert "agent:main:main, earlier session" in found
         assert "user: blue skies" in found
@@ -196,8 +196,8 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
 
 async def test_a_search_gives_as_many_hits_as_it_is_asked_for(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
-        await said(gateway, "the blue boat")
-        await said(gateway, "blue skies", "trip")
+        await send_message(gateway, "the blue boat")
+        await send_message(gateway, "blue skies", "trip")
         both = json.loads(await printed(tmp_path, "search", "blue", "--json"))["hits"]
         assert {"the blue boat", "blue skies"} <= {row["text"] for row in both}
         first = json.loads(await printed(tmp_path, "search", "blue", "--json", "--limit", "1"))
@@ -209,7 +209,7 @@ async def test_a_search_gives_as_many_hits_as_it_is_asked_for(tmp_path: Path) ->
 async def test_an_exported_conversation_is_imported_once_elsewhere(tmp_path: Path) -> None:
     path, there = tmp_path / "here", tmp_path / "there"
     async with running_gateway(home=path) as gateway:
-        await said(gateway, "über alles", "trip")
+        await send_message(gateway, "über alles", "trip")
         exported = tmp_path / "trip.jsonl"
         await printed(path, "export", "trip", "--output", str(exported))
         refused = await skerry(path, "import", str(exported))
@@ -240,7 +240,7 @@ async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_p
     path, there = tmp_path / "here", tmp_path / "there"
     exported, other = tmp_path / "trip.md", tmp_path / "other.md"
     async with running_gateway(home=path) as gateway:
-        await said(gateway, "# über\n\n## You, 2026-05-04 10:00", "trip")
+        await send_message(gateway, "# über\n\n## You, 2026-05-04 10:00", "trip")
         await printed(path, "export", "trip", "--format", "markdown", "--output", str(exported))
     exported.write_text(
         exported.read_text() + "\n## Result of read, 2026-05-04 10:00\n\n```\nx\n```\n"
@@ -253,7 +253,7 @@ async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_p
     assert b"trip.md: 1 results of tools left out" in mixed.stderr
     assert "already there" in await printed(there, "import", str(exported))
     async with running_gateway(home=there) as gateway:
-        await said(gateway, "and then", "trip")
+        await send_message(gateway, "and then", "trip")
         messages = json.loads(await printed(there, "show", "trip", "--json"))["messages"]
         texts = ["".join(block["text"] for block in message["content"]) for message in messages]
         words = "# über\n\n## You, 2026-05-04 10:00"

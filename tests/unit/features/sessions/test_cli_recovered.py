@@ -40,7 +40,7 @@ def accept(*names: str) -> int:
     return main(["sessions", "recovered", "accept", *names, "--json"])
 
 
-def left(home: Path) -> tuple[Storage, list[Message]]:
+def readable_messages(home: Path) -> tuple[Storage, list[Message]]:
     """Returns how the storage does, and the messages that can be read."""
 
     async def look() -> tuple[Storage, list[Message]]:
@@ -60,14 +60,14 @@ def noted(home: Path) -> list[tuple[str, int]]:
 def test_one_is_given_up_and_then_the_rest_and_each_is_noted(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert left(home)[0] is Storage.CORRUPT
+    assert readable_messages(home)[0] is Storage.CORRUPT
     assert accept("s1:3") == 0
     accepted = json.loads(capsys.readouterr().out)["accepted"]
     assert [(row["entry"], row["failed"]) for row in accepted] == [("s1:3", False)]
-    storage, _ = left(home)
+    storage, _ = readable_messages(home)
     assert (storage, noted(home)) == (Storage.CORRUPT, [("s1", 3)])
     assert accept("--all") == 0
-    storage, messages = left(home)
+    storage, messages = readable_messages(home)
     assert (storage, noted(home)) == (Storage.OK, [("s1", 3), ("s1", 2)])
     assert [is_note(message) for message in messages] == ["", "notice", "notice"]
     assert isinstance(messages[1], AssistantMessage)

@@ -21,7 +21,7 @@ from tests.support.acting import ACT, Act
 from tests.support.core import Core, open_core, request
 
 
-async def said(core: Core, text: str, run_id: str) -> str:
+async def answer_to(core: Core, text: str, run_id: str) -> str:
     result = await core.ask(text, run_id)
     return "".join(result.payloads)
 
@@ -45,12 +45,12 @@ async def test_an_interrupted_message_runs_again_when_the_person_says_so(tmp_pat
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
         assert await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks) == []
         add_retry(core, table)
-        assert "again" in await said(core, "/retry", "c1")
+        assert "again" in await answer_to(core, "/retry", "c1")
         with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId("hello:retry"), None)
         assert result is not None
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("echo: hello",))
-        assert await said(core, "/retry", "c2") == NOTHING_TO_RETRY
+        assert await answer_to(core, "/retry", "c2") == NOTHING_TO_RETRY
 
 
 async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(echo), commands=table) as core:
         await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
         add_retry(core, table)
-        await said(core, "/retry", "c1")
+        await answer_to(core, "/retry", "c1")
         with anyio.fail_after(60):
             result = await core.dispatch.wait(RunId(f"{large}:retry"), None)
         assert result is not None
@@ -93,7 +93,9 @@ async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_
         with anyio.fail_after(60):
             await core.dispatch.wait(RunId(f"{large}:retry"), None)
         sent = [row.waiting.part.text for row in await core.store.read(outbox.undelivered)]
-        messages = [message for message in await core.said() if isinstance(message, UserMessage)]
+        messages = [
+            message for message in await core.transcript() if isinstance(message, UserMessage)
+        ]
     assert f"echo: {large}" in sent
     assert [message.origin for message in messages if message.text == large] == [
         Origin.OWNER,

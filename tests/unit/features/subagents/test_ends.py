@@ -19,7 +19,7 @@ from skerry.ports.model import ModelRequest
 from skerry.store import sessions
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo, last_text
-from tests.support.subagents import archived, config, ended, gateway, heard, spawn
+from tests.support.subagents import archived, config, ended, gateway, session_messages, spawn
 
 
 @pytest.mark.requirement("subagents-await-completion")
@@ -34,7 +34,7 @@ async def test_its_own_time_limit_ends_a_sub_agent_and_the_report_says_so(tmp_pa
     async with gateway(tmp_path / "h", config(), ScriptedModel(reply)) as application:
         answer = await spawn(application, runTimeoutSeconds=0.05)
         assert (await ended(application, answer["runId"])).status is SubagentOutcome.TIMEOUT
-        texts = [message.text for message in await heard(application)]
+        texts = [message.text for message in await session_messages(application)]
         assert any("Status: timeout" in text for text in texts)
 
 
@@ -45,8 +45,10 @@ async def test_words_of_others_taint_the_sub_agent_and_return_with_its_report(
         answer = await spawn(application, taint=frozenset({Origin.WEB}))
         await ended(application, answer["runId"])
         key = SessionKey.parse(answer["childSessionKey"])
-        assert (await heard(application, key))[0].origin is Origin.WEB
-        told = next(m for m in await heard(application) if m.text.startswith("A sub-agent"))
+        assert (await session_messages(application, key))[0].origin is Origin.WEB
+        told = next(
+            m for m in await session_messages(application) if m.text.startswith("A sub-agent")
+        )
         assert told.origin is Origin.WEB
 
         answer = await spawn(application, task="clean")
@@ -98,7 +100,7 @@ async def test_cleanup_delete_archives_it_right_after_the_report(tmp_path: Path)
         answer = await spawn(application, cleanup="delete")
         row = await ended(application, answer["runId"])
         await archived(application, row)
-        assert any("A sub-agent" in message.text for message in await heard(application))
+        assert any("A sub-agent" in message.text for message in await session_messages(application))
     (name,) = files(home, answer)(row)
     assert ".jsonl.deleted." in name
 
@@ -108,7 +110,7 @@ async def test_a_session_that_is_written_to_again_is_archived_later(tmp_path: Pa
     async with gateway(home, config(), clock=clock) as application:
         answer = await spawn(application)
         row = await ended(application, answer["runId"])
-        await heard(application)
+        await session_messages(application)
         clock.advance(50 * 60_000)
         control = Control(application.dispatch)
         sent = await control.send(await control.find(answer["runId"]), "and now?")

@@ -24,7 +24,16 @@ from skerry.ports.model import ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.store import sessions
 from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo, last_text
-from tests.support.subagents import AGENTS, MAIN, asked, config, ended, gateway, heard, spawn
+from tests.support.subagents import (
+    AGENTS,
+    MAIN,
+    config,
+    ended,
+    gateway,
+    session_messages,
+    spawn,
+    spawn_request,
+)
 
 
 @pytest.mark.requirement("subagents-spawn-tool-params")
@@ -68,7 +77,7 @@ async def test_only_allowed_agents_are_started_and_no_sub_agent_starts_another(
         refused = await spawn(application, agentId="third")
         assert refused["status"] == "forbidden"
         assert "allowAgents" in refused["error"]
-        nested = asked(SessionKey.parse("agent:main:subagent:1"))
+        nested = spawn_request(SessionKey.parse("agent:main:subagent:1"))
         refused = await spawn(application, nested)
         assert refused["status"] == "forbidden"
         assert "maxSpawnDepth is 1" in refused["error"]
@@ -78,10 +87,10 @@ async def test_only_allowed_agents_are_started_and_no_sub_agent_starts_another(
         assert (await spawn(application, agentId="third"))["status"] == "accepted"
         assert (await spawn(application, agentId="fourth"))["status"] == "error"
         key = SessionKey.parse("agent:main:subagent:1")
-        answer = await spawn(application, asked(key))
+        answer = await spawn(application, spawn_request(key))
         assert answer["childSessionKey"].startswith("agent:main:subagent:1:subagent:")
         key = SessionKey.parse("agent:main:subagent:1:subagent:2")
-        assert (await spawn(application, asked(key)))["status"] == "forbidden"
+        assert (await spawn(application, spawn_request(key)))["status"] == "forbidden"
 
 
 @pytest.mark.abuse(77)
@@ -107,7 +116,7 @@ async def test_a_sub_agent_lacks_the_tools_of_the_list_and_a_call_of_one_is_deni
         key = SessionKey.parse(answer["childSessionKey"])
         results = [
             message
-            for message in await heard(application, key)
+            for message in await session_messages(application, key)
             if isinstance(message, ToolResultMessage)
         ]
         assert [result.is_error for result in results] == [True]
@@ -138,7 +147,7 @@ async def test_a_sub_agent_knows_nothing_of_the_conversation_and_its_calls_stay_
         dispatch = application.dispatch
         await dispatch.submit(RunRequest(RunId("m1"), MAIN, "The boat is green."))
         assert await dispatch.wait(RunId("m1"), 60) is not None
-        before = await heard(application)
+        before = await session_messages(application)
         answer = await spawn(application, task='call write {"path": "notes.txt", "content": "a"}')
         await ended(application, answer["runId"])
         first = next(
@@ -146,11 +155,13 @@ async def test_a_sub_agent_knows_nothing_of_the_conversation_and_its_calls_stay_
         )
         assert [message.text for message in first.messages] == [first.messages[-1].text]
         assert "green" not in first.request.system
-        child = await heard(application, SessionKey.parse(answer["childSessionKey"]))
+        child = await session_messages(application, SessionKey.parse(answer["childSessionKey"]))
         assert any(isinstance(one, ToolResultMessage) for one in child)
-        parent = (await heard(application))[: len(before)]
+        parent = (await session_messages(application))[: len(before)]
         assert parent == before
-        assert not any(isinstance(one, ToolResultMessage) for one in await heard(application))
+        assert not any(
+            isinstance(one, ToolResultMessage) for one in await session_messages(application)
+        )
 
 
 @pytest.mark.requirement("subagents-inherit-model")
@@ -160,7 +171,7 @@ async def test_model_and_thinking_are_inherited_unless_something_overrides_them(
     tmp_path: Path,
 ) -> None:
     async def chosen(application: Application, **arguments: Any) -> tuple[Any, Any]:
-        request = asked(model="test/parent", thinking="medium")
+        request = spawn_request(model="test/parent", thinking="medium")
         answer = await spawn(application, request, **arguments)
         row = await ended(application, answer["runId"])
         store = application.dispatch.runtime.store
@@ -192,7 +203,7 @@ async def test_the_announcement_has_status_report_figures_session_and_transcript
 ) -> None:
     to = ReplyTo(ChannelId("memory"), AccountId(""), Peer(PeerKind.DIRECT, "ann"), "m1")
     async with gateway(tmp_path / "h", config()) as application:
-        answer = await spawn(application, asked(reply_to=to), task="count the boats")
+        answer = await spawn(application, spawn_request(reply_to=to), task="count the boats")
         row = await ended(application, answer["runId"])
         result = await application.dispatch.wait(row.run_id, 60)
         report = await Watch(application.dispatch).report(row, result, row.status)
@@ -204,7 +215,9 @@ async def test_the_announcement_has_status_report_figures_session_and_transcript
         assert f"session {answer['childSessionKey']}" in message.text
         assert "tokens in 1, out 2, total 3; estimated cost $0.0000" in message.text
         assert f"{row.session_id}.jsonl" in message.text
-        texts = [text.text for text in await heard(application) if "A sub-agent" in text.text]
+        texts = [
+            text.text for text in await session_messages(application) if "A sub-agent" in text.text
+        ]
         assert texts[0] == message.text
 
 
@@ -259,8 +272,8 @@ async def test_the_rules_of_the_group_that_asked_hold_for_its_sub_agents_too(
     groups = {"g1": {"tools": {"deny": ["read"]}}}
     fields = config(maxSpawnDepth=2) | {"channels": {"memory": {"groups": groups}}}
     async with gateway(tmp_path / "h", fields, model) as application:
-        group = asked(SessionKey.parse("agent:main:memory:group:g1"))
-        for request in (group, asked()):
+        group = spawn_request(SessionKey.parse("agent:main:memory:group:g1"))
+        for request in (group, spawn_request()):
             answer = await spawn(application, request)
             await ended(application, answer["runId"])
         of_group, of_main = (
@@ -274,7 +287,7 @@ async def test_the_rules_of_the_group_that_asked_hold_for_its_sub_agents_too(
 async def test_a_conversation_reads_its_own_sub_agents_and_no_others(tmp_path: Path) -> None:
     async with gateway(tmp_path / "h", config()) as application:
         mine = await spawn(application)
-        other = await spawn(application, asked(SessionKey.parse("agent:main:work")))
+        other = await spawn(application, spawn_request(SessionKey.parse("agent:main:work")))
         for answer in (mine, other):
             await ended(application, answer["runId"])
         caller = Caller(MAIN, PeerKind.DIRECT, Origin.OWNER, is_private=True)

@@ -84,7 +84,7 @@ async def test_a_conversation_is_summarised_before_it_fills_the_window(tmp_path:
         assert stored_state.last.text.startswith("We spoke of boats.")
         assert stored_state.last.trigger == "threshold"
         assert 2000 * 2 // 3 < stored_state.last.tokens_before < 2000 * 5 // 6
-        messages = await core.said()
+        messages = await core.transcript()
     assert [
         message.text.split()[1] for message in messages if isinstance(message, UserMessage)
     ] == [str(number) for number in range(30)]  # every message is still there
@@ -126,7 +126,7 @@ async def test_what_the_model_refuses_as_too_long_is_summarised_and_asked_again(
 
     async with open_core(tmp_path, ScriptedModel(model), agents=AGENTS) as core:
         await talk(core, 12)
-        last = (await core.said())[-1]
+        last = (await core.transcript())[-1]
         ends = core.ends()
         phases = [event.body for event in core.events if isinstance(event.body, CompactionEnded)]
     assert refused
@@ -202,7 +202,7 @@ async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path)
         assert "/reset" not in result.error.message
         assert "larger window" in result.error.message
         assert len(calls(scripted, summaries=False)) == 1  # nothing of it could be made shorter
-        assert (await core.said())[0].text == "hello"
+        assert (await core.transcript())[0].text == "hello"
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ async def test_a_long_tool_loop_is_compacted_within_its_turn(tmp_path: Path) -> 
         (core.workspace / "a.txt").write_text("tide " * 60)
         result = await core.ask("read it thirty times")
         stored_state = await state(core)
-        messages = await core.said()
+        messages = await core.transcript()
     assert result.payloads == ("done",)
     assert stored_state.count >= 1
     assert stored_state.last is not None

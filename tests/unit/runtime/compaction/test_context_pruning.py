@@ -70,7 +70,7 @@ async def conversation(
         clock.advance(pause)
         for text in ("four", "five"):
             await core.ask(text)
-        return [message.body for message in server.requests], await core.said()
+        return [message.body for message in server.requests], await core.transcript()
 
 
 @pytest.mark.requirement("pruning-mode-cache-ttl")

@@ -98,7 +98,7 @@ async def test_notes_are_added_to_the_day_and_nobody_sees_the_turn(tmp_path: Pat
         log.write_text("what stood there")
         await talk(core, 16)
         text = log.read_text()
-        texts = [message.text for message in await core.said()]
+        texts = [message.text for message in await core.transcript()]
         deltas = [event.body.delta for event in core.events if isinstance(event.body, TextDelta)]
     first, second, *_ = text.splitlines()
     assert (first, second.partition(" <!--")[0]) == ("what stood there", "- the boat is blue")

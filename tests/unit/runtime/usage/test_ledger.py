@@ -98,13 +98,13 @@ async def test_the_owner_is_told_once_a_day_that_a_budget_is_nearly_used_up(
         priced(core)
         for number in (1, 2, 3):
             assert (await core.ask(f"m{number}")).error is None
-        (notice,) = [message for message in await core.said() if is_note(message) == "notice"]
+        (notice,) = [message for message in await core.transcript() if is_note(message) == "notice"]
         assert isinstance(notice, AssistantMessage)
         assert "usage.budgets.agents.main: $8.00 of $10.00 (80%)" in notice.text
     async with open_core(tmp_path, says(*"four"), clock=clock, usage=budgets) as core:
         result = await core.ask("refused")
         assert result.error is not None
-        notes = [message for message in await core.said() if is_note(message) == "notice"]
+        notes = [message for message in await core.transcript() if is_note(message) == "notice"]
         assert len(notes) == 1
 
 
@@ -122,7 +122,7 @@ async def test_a_budget_that_is_used_up_stops_runs_until_the_next_day_and_keeps_
         assert "00:00 on 2026-11-23" in result.error.message
         assert "skerry config set usage.budgets.day.cost" in result.error.message
         assert len(model.requests) == 1
-        assert any(getattr(message, "text", "") == "second" for message in await core.said())
+        assert any(getattr(message, "text", "") == "second" for message in await core.transcript())
     async with open_core(tmp_path, model, clock=clock, usage=usage(day=Budget(cost=4))) as core:
         assert (await core.ask("after a restart")).error is not None
         clock.advance(12 * 3_600_000)
@@ -159,7 +159,7 @@ async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path
     async with open_core(tmp_path, says("x"), usage=budgets) as core:
         core.models.info = replace(core.models.info, cost=ModelCost(is_priced=False))
         assert (await core.ask("first")).error is None
-        (notice,) = [message for message in await core.said() if is_note(message) == "notice"]
+        (notice,) = [message for message in await core.transcript() if is_note(message) == "notice"]
         assert isinstance(notice, AssistantMessage)
         assert "1 call without a known price or count not included" in notice.text
         assert "models.providers" in notice.text
@@ -173,7 +173,9 @@ async def test_what_a_budget_does_not_see_takes_no_warning_away(tmp_path: Path) 
         priced(core)
         for number in (1, 2, 3):
             await core.ask(f"m{number}")
-        notices = [message.text for message in await core.said() if is_note(message) == "notice"]
+        notices = [
+            message.text for message in await core.transcript() if is_note(message) == "notice"
+        ]
     assert [text.split(": ")[1].split(" (")[0] for text in notices] == [
         "$0.00 of $10.00",
         "$8.00 of $10.00",

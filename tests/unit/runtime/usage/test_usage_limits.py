@@ -49,7 +49,7 @@ def restless(request: ModelRequest) -> Sequence[Step]:
 
 
 async def paired(core: Core) -> list[AssistantMessage | ToolResultMessage]:
-    messages = await core.said()
+    messages = await core.transcript()
     assert open_calls(messages) == []
     return [
         message for message in messages if isinstance(message, AssistantMessage | ToolResultMessage)
