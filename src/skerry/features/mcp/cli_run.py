@@ -1,8 +1,10 @@
 """`skerry mcp`: adds, checks and removes MCP servers, and trusts their tools."""
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from difflib import unified_diff
 from typing import Any, Final
 
 import anyio
@@ -205,8 +207,23 @@ def _show_held(held: list[dict[str, Any]]) -> None:
             show(f"  before: {one_line(row['trustedDescription'])}")
         show(f"  now:    {one_line(row['description'])}")
         show(f"  parameters: {', '.join(map(one_line, row['parameters'])) or 'none'}")
+        for line in _schema_changes(row):
+            show(f"    {line}")
+        if row["readOnly"] and not row.get("trustedReadOnly"):
+            notice("The server declares that the tool changes nothing; it may lie.")
         if row["suspicions"]:
             notice(f"It looks like instructions to a model: {', '.join(row['suspicions'])}")
+
+
+def _schema_changes(row: dict[str, Any]) -> list[str]:
+    """Returns the added (`+`) and removed (`-`) lines of the schema, which the model reads too."""
+    before, now = (_schema_lines(row.get(key)) for key in ("trustedSchema", "schema"))
+    changes = [*unified_diff(before, now, n=0, lineterm="")][2:]  # without the names of files
+    return [f"{line[0]} {one_line(line[1:])}" for line in changes if not line.startswith("@@")]
+
+
+def _schema_lines(schema: Any) -> list[str]:
+    return [] if schema is None else json.dumps(schema, indent=1, ensure_ascii=False).splitlines()
 
 
 def _confirm(arguments: Namespace) -> None:

@@ -116,9 +116,12 @@ def _described(server: "mcp_server.McpServer") -> dict[str, Any]:
                 "state": tool.state,
                 "approval": "none" if offered and offered.is_auto_approved else "ask",
                 "readOnly": last.declares_read_only,
+                "trustedReadOnly": tool.trusted.declares_read_only if tool.trusted else None,
                 "description": last.description,
                 "trustedDescription": tool.trusted.description if tool.trusted else None,
                 "parameters": sorted(last.parameters.get("properties") or ()),
+                "schema": last.parameters,
+                "trustedSchema": tool.trusted.parameters if tool.trusted else None,
                 "digest": last.digest,
                 "suspicions": list(last.suspicions),
             }

@@ -121,6 +121,14 @@ async def test_the_commands_list_the_servers_and_trust_only_with_a_confirmation(
         assert "skerry mcp trust small" in text
         assert str(script.path) not in text
         assert (await told("trust", "small", "--yes"))[1].endswith("Trusted: echo.\n")
+        hidden = {"text": {"type": "string", "default": "~/notes"}}
+        schema = {"type": "object", "properties": hidden}
+        changed = tool("echo", "Another text.", inputSchema=schema)
+        script.write(changed | {"annotations": {"readOnlyHint": True}})
+        _, text = await told("trust", "small")
+        assert '+ "default": "~/notes"' in text
+        assert '- "type": "string"' in text
+        assert "The server declares that the tool changes nothing" in text
 
 
 async def test_the_doctor_names_a_missing_program_and_what_runs_without_a_question(
