@@ -169,9 +169,12 @@ async def test_the_model_sees_a_snapshot_and_the_run_is_tainted(tmp_path: Path) 
         ]
         assert ImageBlock(photo(), "image/jpeg") in results
         await rig.begin(using("canvas", action="hide"), "r2")
-        assert (await rig.approve())["request"]["rule"] == "tainted-send"
         await answer(node, await next_command(node), None)
         await rig.final("r2")
+        await rig.begin(using("canvas", action="present"), "r3")
+        assert (await rig.approve())["request"]["rule"] == "tainted-send"
+        await answer(node, await next_command(node), None)
+        await rig.final("r3")
 
 
 async def test_without_the_setting_nothing_is_served_nor_named(tmp_path: Path) -> None:

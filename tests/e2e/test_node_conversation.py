@@ -22,8 +22,9 @@ async def tell(node: Wire, event: str, **payload: Any) -> Any:
 
 async def finished(rig: NodeRig, key: str) -> str:
     """Returns the answer of the next run of a conversation, as JSON."""
-    event = await rig.wire.event("chat", state="final", sessionKey=key)
-    return json.dumps(event["payload"]["message"])
+    payload = (await rig.wire.event("chat", state="final"))["payload"]
+    assert payload["sessionKey"] == key
+    return json.dumps(payload["message"])
 
 
 def owned_by(device: Device) -> dict[str, Any]:

@@ -83,6 +83,11 @@ async def test_a_command_of_the_allow_list_runs_unasked_until_the_run_has_read_a
         await rig.begin(call)
         await answer(node, await next_command(node), {"lat": 54.5})
         assert "54.5" in await rig.final()
+        await rig.begin(using("nodes", action="list"), "list")
+        assert "location.get" in await rig.final("list")
+        await rig.begin(using("nodes", action="invoke", command="device.info"), "info")
+        await answer(node, await next_command(node), {"model": "phone"})
+        assert "phone" in await rig.final("info")
         await rig.begin(call, "r2")
         assert (await rig.approve())["request"]["rule"] == "tainted-host"
         await answer(node, await next_command(node), {"lat": 54.6})

@@ -17,7 +17,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.device import Device
 from tests.support.whole import whole_gateway
-from tests.support.wire import Wire, connected
+from tests.support.wire import Frame, Wire, connected
 
 CLIENT = {
     "id": "node-host",
@@ -56,7 +56,14 @@ class NodeRig:
 
     async def approve(self) -> dict[str, Any]:
         """Allows the call that waits; returns the request for the approval."""
-        payload: dict[str, Any] = (await self.wire.event("exec.approval.requested"))["payload"]
+
+        def ends(frame: Frame) -> bool:
+            is_final = frame.get("event") == "chat" and frame["payload"]["state"] == "final"
+            return is_final or frame.get("event") == "exec.approval.requested"
+
+        event = await self.wire.until(ends)
+        assert event["event"] == "exec.approval.requested", "it ended without a question"
+        asked: dict[str, Any] = event["payload"]
         params = {"id": payload["id"], "decision": "allow-once"}
         await self.wire.call("exec.approval.resolve", params)
         return payload

@@ -17,13 +17,11 @@ FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
 a summary whose sources are unknown."""
 _ACTS: Final = MappingProxyType(
     {
-        "canvas": "tainted-send",
         "cron": "tainted-config",
         "gateway": "tainted-config",
         "memory_forget": "tainted-memory",
         "memory_write": "tainted-memory",
         "message": "tainted-send",
-        "nodes": "tainted-host",
         "sessions_send": "tainted-send",
         "sessions_spawn": "tainted-spend",
         "subagents": "tainted-spend",
@@ -31,7 +29,9 @@ _ACTS: Final = MappingProxyType(
         "whatsapp_login": "tainted-send",
     }
 )
-_INPUTS: Final = MappingProxyType({"browser": "tainted-send"})
+_INPUTS: Final = MappingProxyType(
+    {"browser": "tainted-send", "canvas": "tainted-send", "nodes": "tainted-host"}
+)
 """Tools some of whose calls only read; the others require an approval."""
 _WRITERS: Final = frozenset({"apply_patch", "edit", "write"})
 _REASONS: Final = MappingProxyType(

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlsplit
 import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from skerry.features.nodes.calls import LONGEST_MS, TIMEOUT_MS, NodeCommand, find, run_on
 from skerry.features.nodes.canvas_http import FOLDER, INDEX, TYPES, read
@@ -34,6 +34,7 @@ _ALIASES: Final = {
     "timeout_ms": "timeoutMs",
 }
 _SHOWS: Final = frozenset({"present", "navigate"})
+_SENDS_NOTHING: Final = frozenset({"hide", "snapshot"})
 _WEB: Final = frozenset({"http", "https"})
 _SAFE: Final = "/?&=%+,:;"
 
@@ -119,6 +120,14 @@ class CanvasTool:
     def is_offered(self, caller: Caller) -> bool:
         """Returns true when the configuration enables the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
+
+    def reads(self, arguments: dict[str, Any]) -> bool:
+        """Returns true for a call that neither shows nor runs anything; false if it is not valid."""
+        try:
+            params = _parsed(arguments)
+        except (ToolError, ValidationError):
+            return False
+        return params.action in _SENDS_NOTHING
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
         """Returns whether the call may run, or needs an approval; another site always needs it.

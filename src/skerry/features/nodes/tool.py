@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from skerry.features.nodes.calls import (
     LONGEST_MS,
@@ -20,7 +20,7 @@ from skerry.features.nodes.calls import (
     run_on,
 )
 from skerry.features.nodes.canvas_tool import CanvasTool
-from skerry.features.nodes.command_rules import ruling
+from skerry.features.nodes.command_rules import HARMLESS, ruling
 from skerry.features.nodes.config import NodesConfig
 from skerry.features.nodes.node_result import Recording, converted
 from skerry.infra.rooted_fs import EscapeError
@@ -95,6 +95,14 @@ class NodesTool:
     def is_offered(self, caller: Caller) -> bool:
         """Returns true when the configuration enables the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
+
+    def reads(self, arguments: dict[str, Any]) -> bool:
+        """Returns true for a call that only describes nodes; false if it is not valid."""
+        try:
+            params = _parsed(arguments)
+        except (ToolError, ValidationError):
+            return False
+        return params.action != "invoke" or params.command in HARMLESS
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
         """Returns whether the command may run, or needs an approval.
