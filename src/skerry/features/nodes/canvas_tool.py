@@ -122,7 +122,7 @@ class CanvasTool:
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
     def reads(self, arguments: dict[str, Any]) -> bool:
-        """Returns true for a call that neither shows nor runs anything; false if it is not valid."""
+        """Returns true for a call that shows and runs nothing; false if it is not valid."""
         try:
             params = _parsed(arguments)
         except (ToolError, ValidationError):
