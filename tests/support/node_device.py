@@ -63,7 +63,7 @@ class NodeRig:
 
         event = await self.wire.until(ends)
         assert event["event"] == "exec.approval.requested", "it ended without a question"
-        asked: dict[str, Any] = event["payload"]
+        payload: dict[str, Any] = event["payload"]
         params = {"id": payload["id"], "decision": "allow-once"}
         await self.wire.call("exec.approval.resolve", params)
         return payload
