@@ -178,7 +178,8 @@ def test_a_start_imports_no_wire_format() -> None:
         "import sys, skerry.app.build\n"
         "from skerry.sdk.slots import model_parts\n"
         "model_parts()\n"
-        "names = ('openai', 'anthropic', 'google', 'embedded_model.model')\n"
+        "formats = 'openai_completions', 'openai_responses', 'anthropic_messages'\n"
+        "names = (*formats, 'google_generative_ai', 'embedded_model.model')\n"
         "names = tuple(f'skerry.features.{name}' for name in names)\n"
         "print([module for module in sys.modules if module.startswith(names)])\n"
     )

@@ -164,6 +164,7 @@ from skerry.commands.table import Command
 from skerry.config.root import Config
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import Method
+from skerry.gateway.nodes import ConnectedNode
 from skerry.gateway.server import Serves
 from skerry.ports.checks import Check
 from skerry.providers.embedded_model import EmbeddedHost, EmbeddedModel
@@ -184,6 +185,7 @@ service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
 tool_source = Callable[[ToolHost], ToolSource]
 http_prefix = Callable[[GatewayContext], Serves]
+node_hello = Callable[[GatewayContext, ConnectedNode, int], Mapping[str, Any]]
 importer = Callable[[Iterable[str], str, int], Importer]
 open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
@@ -225,6 +227,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "tool_source",
         "http_prefix",
         "importer",
+        "node_hello",
     }
     lines = TYPES.strip().splitlines()
     for number, (kind, path) in enumerate(parts):
