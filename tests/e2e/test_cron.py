@@ -266,6 +266,16 @@ async def test_the_log_keeps_as_many_runs_of_a_job_as_configured(tmp_path: Path)
         pytest.param(
             {"delivery": {"mode": "webhook", "to": "x"}}, "not an https address", id="webhook"
         ),
+        *(
+            pytest.param(
+                {"delivery": {"mode": "webhook", "to": address}}, "not an https address", id=name
+            )
+            for name, address in (
+                ("control", "https://h.example/\x1b[31m"),
+                ("password", "https://u:p@h.example/"),
+                ("host", "https:///path"),
+            )
+        ),
         pytest.param({"delivery": {"mode": "announce", "to": "x"}}, "its platform", id="chat"),
         pytest.param({"agentId": "nobody"}, "unknown agent", id="agent"),
     ],

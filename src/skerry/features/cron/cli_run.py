@@ -118,7 +118,7 @@ async def _show(client: GatewayClient, arguments: Namespace) -> int:
         ("schedule", schedule(job["schedule"])),
         ("target", job["sessionTarget"]),
         ("text", one_line(payload.get("message") or payload.get("text", ""))),
-        ("reply", job["deliveryPreview"]["detail"]),
+        ("reply", one_line(job["deliveryPreview"]["detail"])),
         ("next run", _next(job)),
         ("last run", _last(job)),
     ]
@@ -305,7 +305,7 @@ def schedule(value: Mapping[str, Any]) -> str:
     """Describes a schedule."""
     match value["kind"]:
         case "at":
-            return f"at {value['at']}"
+            return one_line(f"at {value['at']}")
         case "every":
             return f"every {span(value['everyMs'])}"
         case _:

@@ -23,6 +23,7 @@ from skerry.features.cron.jobs import (
 )
 from skerry.features.cron.schedule import checked, moment, next_time
 from skerry.model.thinking import ThinkingLevel
+from skerry.policy.urls import Refusal, parse_url
 
 T = TypeVar("T")
 MAX_NAME: Final = 200
@@ -259,6 +260,8 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
     mode, to = (delivery.mode, delivery.to or "") if delivery else ("none", "")
     seconds = (turn.timeout_seconds if turn else None) or 0.0
     thinking = (turn.thinking if turn else None) or "low"
+    target = parse_url(to) if mode == "webhook" else None
+    fault = target.reason if isinstance(target, Refusal) else ""
     return [
         (
             not job.name or len(job.name) > MAX_NAME,
@@ -286,8 +289,8 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
             "Omit the delivery; the owner's last chat receives the reply.",
         ),
         (
-            mode == "webhook" and not to.startswith(("http://", "https://")),
-            f"The webhook {to!r} is not an https address.",
+            bool(fault),
+            f"The webhook {to[:80]!r} is not an https address: {fault}",
             "Pass an address that begins with https://.",
         ),
         (

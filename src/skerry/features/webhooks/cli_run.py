@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.render import notice, one_line, show, show_json, table
+from skerry.cli.render import notice, one_line, plain, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.model.errors import SkerryError
@@ -40,7 +40,7 @@ async def _run(arguments: Namespace, params: dict[str, Any]) -> int:
     elif arguments.action == "test":
         show(table([("session", answer["sessionKey"]), ("model", answer["model"] or "-")]))
         show()
-        show(answer["message"])
+        show(plain(answer["message"]))
     else:
         _list(answer)
     return 0
