@@ -50,7 +50,7 @@ def parts(line: str) -> list[str]:
 
 
 def is_missed(line: str) -> bool:
-    """Returns whether a figure is beyond its budget; an empty budget is none."""
+    """Returns whether a figure exceeds its budget; an empty budget has no limit."""
     _, budget, measured, *_ = parts(line)
     limit, value = BUDGET.match(budget), number(measured)
     if limit is None or value is None:

@@ -144,7 +144,7 @@ async def idle() -> None:
 
 
 async def refusals() -> None:
-    """Prints what deliveries cost that the platform refuses for its rate limit."""
+    """Prints the cost of deliveries that a platform refuses for its rate limit."""
     async with TelegramServer() as server:
         with connected({"telegram": telegram(server)}) as running:
             server.say("warm")
@@ -171,7 +171,7 @@ async def refusals() -> None:
 
 
 async def start() -> None:
-    """Prints what accounts cost at the start, by platform and all together."""
+    """Prints the cost of accounts at the start, by platform and in total."""
     costs: dict[str, tuple[float, float]] = {}
     with TemporaryDirectory(prefix="skerry-") as home:
         every = {name: _account(name, Path(home)) for name in PLATFORMS}

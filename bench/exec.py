@@ -30,7 +30,7 @@ async def cost(client: Driver, gateway: Gateway, text: str) -> tuple[float, floa
 
 
 async def at_once(client: Driver, gateway: Gateway) -> None:
-    """Prints what many calls at once take."""
+    """Prints the duration of many concurrent calls."""
     sessions = [f"many-{number}" for number in range(AT_ONCE)]
     await client.turns(AT_ONCE, sessions, READ)
     await settled(gateway)

@@ -66,7 +66,7 @@ async def short() -> None:
 
 
 async def whole() -> None:
-    """Prints what turns cost in all: of all processes, until nothing is left to do for them."""
+    """Prints the total cost of turns in all processes, with their remaining work."""
     rounds: list[float] = []
     with stubbed_gateway() as (gateway, _):
         async with driver(gateway) as client:

@@ -96,7 +96,7 @@ def installed() -> dict[str, str]:
 
 
 def is_current(have: dict[str, str], want: dict[str, str]) -> bool:
-    """Returns whether the installation is current; a developer's environment serves a user too."""
+    """Returns whether the installation is current; a developer's environment is sufficient."""
     return have in (want, {**want, "profile": "dev"})
 
 

@@ -93,7 +93,7 @@ def disk_path() -> Iterator[Path]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keeps how each failed test failed, for the list of those that pass only alone."""
+    """Records the failure of each test, for the list of tests that pass only alone."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     cache = getattr(session.config, "cache", None)
     if reporter is None or cache is None:

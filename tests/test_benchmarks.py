@@ -1,4 +1,4 @@
-"""The page of benchmarks says of its figures what they say of themselves."""
+"""The page of benchmarks contains the figures that the benchmarks print."""
 
 import re
 

@@ -42,7 +42,7 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its form, whether it is run, and what it says."""
+    """One fenced block: its form, whether it is run, and its text."""
 
     page: Path
     form: str

@@ -1,4 +1,4 @@
-"""The list of tests that passed only alone is whole: what it names exists; when and how is told."""
+"""The list of tests that passed only alone is complete: its tests exist, with time and reason."""
 
 import datetime as dt
 import tomllib
@@ -19,7 +19,7 @@ GOOD = {
 
 
 def wrong(entries: list[dict[str, Any]]) -> list[str]:
-    """Returns what is wrong with a list; nothing when it is whole."""
+    """Returns the faults of a list; nothing if it is complete."""
     names = [str(entry.get("test")) for entry in entries]
     texts = [entry.get(key) for entry in entries for key in ("said", "seed")]
     checks = {

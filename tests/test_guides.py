@@ -1,4 +1,4 @@
-"""What guides say and no example can check: what they must not teach, and what they must name."""
+"""Rules on the guides that no example can check: forbidden advice, and required names."""
 
 import re
 

@@ -13,7 +13,7 @@ PATCHES = patches()
 
 
 def proved() -> set[str]:
-    """Returns what a patch may be of: findings of the reviews, promises, rules."""
+    """Returns the subjects of patches: findings of the reviews, promises, rules."""
     table = tomllib.loads((ROOT / "tests" / "reviews.toml").read_text(encoding="utf-8"))
     findings = {f"{review}.{id_}" for review, ids in table["whole"].items() for id_ in ids}
     return findings | {"promises"} | {f"rules.{rule}" for rule in rules()}

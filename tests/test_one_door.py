@@ -72,7 +72,7 @@ CALLS: Final = {"create_connection", "open_connection", "connect_tcp", "sock_con
 
 
 def is_client(tree: ast.AST) -> bool:
-    """Returns whether a module imports a client, or calls what opens a connection."""
+    """Returns whether a module imports a client, or calls a function that opens a connection."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names):

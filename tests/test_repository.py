@@ -38,7 +38,7 @@ DOCUMENTS = tracked("*.md")
 
 
 def opening(tree: ast.Module) -> str:
-    """Returns what is wrong with the docstring of a file, or an empty text."""
+    """Returns the fault of the docstring of a file, or an empty text."""
     first, *rest = (ast.get_docstring(tree) or "").splitlines() or [""]
     checks = {
         "no docstring": bool(first),
@@ -54,7 +54,7 @@ def unclear(tree: ast.Module) -> list[str]:
 
 
 def mocks(tree: ast.Module) -> set[str]:
-    """Returns what a file imports to mock with."""
+    """Returns the mocking modules that a file imports."""
     imported = {
         module
         for node in ast.walk(tree)

@@ -33,7 +33,7 @@ def read(text: str) -> tuple[list[str], dict[str, Entry]]:
 
 
 def faults(entry: Entry) -> list[str]:
-    """Returns what is wrong with an entry; nothing when it is whole."""
+    """Returns the faults of an entry; nothing if it is complete."""
     texts = [entry.get("title", ""), *(entry[key] for key in KEYS & entry.keys() if key != "tests")]
     tests: list[str] = entry.get("tests", [])
     checks = {

@@ -1,4 +1,4 @@
-"""Nothing is skipped under `make test-all` but what a list names with its reason."""
+"""Under `make test-all` only the tests of a list are skipped, each with its reason."""
 
 import ast
 import tomllib
@@ -12,7 +12,7 @@ SKIPS = {"pytest.skip", "pytest.importorskip", "pytest.mark.skipif", "pytest.mar
 
 
 def reason_of(call: ast.Call) -> str:
-    """Returns the reason that a skip names, with the names of what is filled in."""
+    """Returns the reason of a skip, with the names of inserted values."""
     reason = next((keyword.value for keyword in call.keywords if keyword.arg == "reason"), None)
     match reason or (call.args[0] if call.args else None):
         case ast.Constant(value=str(text)):

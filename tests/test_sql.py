@@ -1,4 +1,4 @@
-"""SQL stands in the store alone and is such that another engine takes it too."""
+"""SQL is in the store only, and is portable to other engines."""
 
 import re
 from contextlib import closing

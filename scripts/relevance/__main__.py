@@ -1,4 +1,4 @@
-"""Prints how many questions keep and find memories at each relevance; `--make` writes the numbers.
+"""Prints the numbers of questions that keep and find memories; `--make` writes them.
 
 `python -m scripts.relevance [--data FOLDER] [--make]`. FOLDER has `locomo.docs.jsonl`,
 `locomo.queries.jsonl`, `xquad.docs.jsonl` and `xquad.queries.jsonl`; nothing of them enters the

@@ -51,7 +51,7 @@ def validator(name: str) -> Draft7Validator:
 
 
 def problems(name: str, value: object) -> list[str]:
-    """Returns what is wrong with `value` as a `name`."""
+    """Returns the faults of `value` as a `name`."""
     return [
         f"{name} {list(error.path)}: {error.message}"
         for error in validator(name).iter_errors(value)
@@ -59,7 +59,7 @@ def problems(name: str, value: object) -> list[str]:
 
 
 def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:
-    """Returns what is wrong with a frame that we sent; `method` is what a response answers."""
+    """Returns the faults of a frame that we sent; `method` is the method of a response."""
     if frame["type"] == "event":
         found = problems("EventFrame", frame)
         payload = EVENTS.get(frame["event"])
@@ -79,5 +79,5 @@ def judge(frame: dict[str, Any], method: str | None = None) -> list[str]:
 
 
 def listed(name: str, values: list[object]) -> list[str]:
-    """Returns what is wrong with any of `values`."""
+    """Returns the faults of all `values`."""
     return [problem for value in values for problem in problems(name, value)]

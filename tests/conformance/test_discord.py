@@ -34,7 +34,7 @@ PARTS = (
 
 
 async def bodies() -> list[dict[str, Any]]:
-    """Returns what our adapter sends."""
+    """Returns the requests that our adapter sends."""
     async with DiscordServer() as server:
         host = ChannelHost(AccountId("default"), SystemClock())
         file = {"token": TOKEN, "apiRoot": server.root}

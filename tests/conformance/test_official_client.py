@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full("Node 24 and npm @openclaw/gateway-client")
 
 
 async def play(url: str, token: str, script: str = "client.mjs") -> dict[str, Any]:
-    """Runs the client; returns what it saw."""
+    """Runs the client; returns its output."""
     return await run_node(script, url, token)
 
 

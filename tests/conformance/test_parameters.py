@@ -60,7 +60,7 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def is_classified(params: type[BaseModel], path: str) -> bool:
-    """Returns whether something is said of a property; free objects take what they are given."""
+    """Returns whether a property is declared; free objects accept any property."""
     name, _, below = path.partition(".")
     name = name.removesuffix("[]")
     if issubclass(params, Params) and (name in params.ignored or name in params.refused):

@@ -29,7 +29,7 @@ PARTS = (
 
 
 async def bodies() -> bytes:
-    """Returns what our adapter sends, a JSON line each."""
+    """Returns the requests that our adapter sends, one JSON line each."""
     async with TelegramServer() as server:
         file = {"botToken": server.token, "apiRoot": server.root}
         host = ChannelHost(AccountId("default"), SystemClock())

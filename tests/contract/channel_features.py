@@ -1,4 +1,4 @@
-"""Clauses of what a channel adapter may do besides text, for those that name it."""
+"""Clauses on the optional abilities of channel adapters, for adapters that declare them."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clauses of the contract of channel adapters, and what a platform offers to test them."""
+"""Clauses of the contract of channel adapters, and the test interface of a platform."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

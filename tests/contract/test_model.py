@@ -161,7 +161,7 @@ ROWS: Final[dict[str, Row]] = {
 
 
 class Call:
-    """One call of a provider: what it was asked, what was pushed, what came of it."""
+    """One call of a provider: its request, its events and its result."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self.history = History([user("hi", 1)])

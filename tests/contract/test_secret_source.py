@@ -121,7 +121,7 @@ class Loud(Fetcher):
 
 
 class Careless(Fetcher):
-    """Gives what it has, whatever is asked for and whoever may read it."""
+    """Returns its secret for every request, also one that other users may read."""
 
     def __call__(self, reference: Mapping[str, Any]) -> str:
         del reference

@@ -60,7 +60,7 @@ ROWS: Final[dict[str, Row]] = {
 
 @dataclass(frozen=True)
 class Stage:
-    """A workspace, what stands beside it, and the row that is tried in it."""
+    """A workspace, the files beside it, and the row under test."""
 
     row: Row
     home: Path

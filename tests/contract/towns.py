@@ -254,7 +254,7 @@ class Discord:
         return open_discord(DiscordAccount.model_validate(file), self._host)
 
     async def settle_in(self) -> None:
-        """Connects once: Discord gives a bot only what is written after that."""
+        """Connects once: Discord sends a bot only events after that."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.adapter.run, nobody_writes)
             with anyio.fail_after(60):

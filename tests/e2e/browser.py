@@ -36,7 +36,7 @@ GATEWAY_AWAY = re.compile(r"WebSocket connection to '[^']*' failed")
 
 @dataclass(slots=True)
 class Chromium:
-    """What one test has of a browser. Pages of one `profile` share what it keeps, as tabs do."""
+    """The browser of one test. Pages of one `profile` share its storage, as tabs do."""
 
     browser: Browser
     complaints: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Chromium:
 
 
 def unfit(request: Request) -> list[str]:
-    """Returns what is wrong with a request: a page loads its own files and has one WebSocket."""
+    """Returns the fault of a request: a page may load its own files and open one WebSocket."""
     foreign = not request.url.startswith("http://127.0.0.1:")
     wrong = foreign or request.resource_type in {"fetch", "xhr", "beacon"}
     return [f"asks for {request.url}"] if wrong else []

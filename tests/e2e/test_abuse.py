@@ -1,4 +1,4 @@
-"""What a hostile program on this machine may try: others must not notice, and nothing may grow."""
+"""Attempts of a hostile program on this machine: they must not affect others or use up memory."""
 
 import os
 import socket
@@ -85,7 +85,7 @@ async def test_wrong_tokens_keep_nobody_out_and_leave_nothing(gateway: GatewayPr
 
 
 async def settled(wire: Wire, prefix: str, count: int) -> tuple[int, int]:
-    """Returns how many of the requests succeeded, and how many were refused as too many."""
+    """Returns the number of successful requests, and of requests refused by the rate limit."""
     done = refused = 0
     while done + refused < count:
         frame = await wire.receive()

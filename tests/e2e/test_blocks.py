@@ -36,7 +36,7 @@ def answers(body: dict[str, Any]) -> list[HttpStep]:
 
 
 def words(texts: list[str]) -> list[str]:
-    """Returns the words of the texts, without the lines that keep code fenced."""
+    """Returns the words of the texts, without the added lines of code fences."""
     return [word for text in texts for word in text.split() if not word.startswith(("```", "~~~"))]
 
 

@@ -163,7 +163,7 @@ async def test_a_change_of_the_configuration_ends_the_browser(tmp_path: Path) ->
 
 
 def is_chromium(number: int) -> bool:
-    """Returns whether a process is the first one of Chromium, and not the guard before it."""
+    """Returns whether a process is the main process of Chromium, and not its guard."""
     try:
         words = Path(f"/proc/{number}/cmdline").read_bytes()
         return b"--type=" not in words and "chrom" in Path(f"/proc/{number}/exe").readlink().name

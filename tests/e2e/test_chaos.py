@@ -82,7 +82,7 @@ async def mixed(
 
 
 async def violations(gateway: GatewayProcess, platform: FakePlatform) -> list[str]:
-    """Waits until all is quiet, end the gateway, and returns what is wrong."""
+    """Waits until all runs have ended, ends the gateway, and returns the violated promises."""
     await all_taken(platform)
     await quiet(gateway)
     await gateway.kill()  # the mirror is behind now; the next start brings it up

@@ -26,13 +26,13 @@ async def say(client: GatewayClient, text: str) -> str:
 
 
 async def texts(client: GatewayClient) -> list[str]:
-    """Returns what the person and the model said in the main conversation."""
+    """Returns the texts of the main conversation."""
     payload = await client.request("chat.history", {"sessionKey": "main"})
     return [part.get("text", "") for message in payload["messages"] for part in message["content"]]
 
 
 def forgets_nothing(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answers with all that the person said; refuses what is asked to fail."""
+    """Answers with all messages of the person; fails on request."""
     said = [str(message["content"]) for message in body["messages"] if message["role"] == "user"]
     return [StatusReply(401)] if said[-1] == "fail" else [" and ".join(said)]
 

@@ -86,7 +86,7 @@ class Telephone(MemoryChannel):
 
 @dataclass(slots=True)
 class Day:
-    """What a day consists of."""
+    """The events of a day."""
 
     home: Path
     base_url: str
@@ -112,7 +112,7 @@ class Day:
 
     @asynccontextmanager
     async def gateway(self) -> AsyncGenerator[Application]:
-        """Opens the real application on our clock, and does what it does at a start."""
+        """Opens the real application on the test's clock, and starts it."""
         settings = self.settings()
         outside = Outside(adapters=[self.phone], unnamed_channels=OPEN, clock=self.clock)
         async with open_application(settings, settings.environ, outside) as application:
@@ -137,7 +137,7 @@ class Day:
         await look(context.store, context.config(), self.clock.now_ms(), context.hooks)
 
     def message(self, text: str, peer: str, name: str) -> InboundMessage:
-        """Returns what a person wrote."""
+        """Returns the messages of a person."""
         whom = Peer(PeerKind.DIRECT, peer)
         return InboundMessage(
             channel=CHANNEL,
@@ -156,7 +156,7 @@ DERIVED = re.compile(r"-[0-9a-f]{16}\.idx")
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """What the process holds."""
+    """The memory and the descriptors of the process."""
 
     size: int
     """Bytes that Python holds."""
@@ -186,7 +186,7 @@ def _target(handle: Path) -> str:
 
 @contextmanager
 def unlogged() -> Generator[None]:
-    """Logs nothing for the block: pytest keeps the records, and what they hold, to the end."""
+    """Disables logging for the block, because pytest keeps all records to the end."""
     logging.disable(logging.WARNING)
     try:
         yield
@@ -233,7 +233,7 @@ async def test_a_day_of_traffic_leaves_memory_and_files_as_they_were(tmp_path: P
 
 
 async def all_was_done(home: Path) -> None:
-    """Looks for what a day must leave: copies, conversations of yesterday, the checklist."""
+    """Checks the results of a day: copies, conversations of yesterday, the checklist."""
     assert len(backups.every(home)) >= 2
     async with open_store(home / DATABASE) as store:
         sessions = await store.read(

@@ -58,7 +58,7 @@ async def begun(living: Life) -> None:
 
 
 async def over(living: Life) -> list[str]:
-    """Waits for the announcement; returns what the other conversation was sent."""
+    """Waits for the announcement; returns the message that the other conversation received."""
     await until(lambda: news(living) == 1, living.platform.received)
     with anyio.fail_after(60):
         while living.gateway.dispatch.active():
@@ -74,7 +74,7 @@ async def over(living: Life) -> list[str]:
 
 
 def news(living: Life) -> int:
-    """Returns how often the person was told."""
+    """Returns the number of messages that the person received."""
     return sum(message.text == NEWS for message in living.platform.received())
 
 

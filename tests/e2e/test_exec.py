@@ -236,7 +236,7 @@ async def test_a_killed_gateway_leaves_no_command_with_a_terminal(
 
 
 def works_in(folder: Path) -> bool:
-    """Returns whether a process has the folder as its current one."""
+    """Returns whether the folder is the working directory of a process."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (process / "cwd").samefile(folder):

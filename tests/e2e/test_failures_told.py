@@ -1,4 +1,4 @@
-"""What clients and people are told when a provider refuses: where a key goes, when to retry."""
+"""Messages to clients and people when a provider refuses: the remedy, and the time of a retry."""
 
 import json
 import os
@@ -49,7 +49,7 @@ async def failed(wire: Wire, text: str) -> Frame:
 
 
 async def agent_output(gateway: GatewayProcess, remedy: str = "Enter another key: ") -> bytes:
-    """Returns what `skerry agent` prints for a person, on a failure with this remedy."""
+    """Returns the output of `skerry agent` for a failure with this remedy."""
     environ = {**os.environ, "SKERRY_STATE_DIR": str(gateway.home)}
     completed = await run_command("agent", "--message", "hello", "--json", environ=environ)
     assert completed.returncode == 1

@@ -1,4 +1,4 @@
-"""Credentials and fall-back models through a whole gateway: who is asked, and with which bytes."""
+"""Credentials and fallback models through a whole gateway: the order of calls, and their bytes."""
 
 import base64
 import json
@@ -45,7 +45,7 @@ def write_profiles(home: Path, base_url: str) -> None:
 
 
 class Rig:
-    """A model server that can refuse a model or a key, and what it was asked."""
+    """A model server that can refuse a model or a key, and records its requests."""
 
     def __init__(self) -> None:
         self.refused: dict[str, HttpStep] = {}

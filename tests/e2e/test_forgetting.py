@@ -1,4 +1,4 @@
-"""What is forgotten is in no byte of the state directory and of the workspace, and stays out."""
+"""Forgotten text is in no byte of the state directory and the workspace, also later."""
 
 import json
 import os
@@ -63,7 +63,7 @@ async def told_everywhere(wire: Wire, workspace: Path) -> None:
 
 
 async def erased(home: Path) -> None:
-    """Waits until the last run has ended and what it wrote is gone too."""
+    """Waits until the last run has ended and its text is erased too."""
     with anyio.move_on_after(60):
         while list(holding(home, b"zebra", b"quokka")):  # noqa: ASYNC110 - of files nobody is told
             await anyio.sleep(0.05)

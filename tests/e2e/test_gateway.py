@@ -16,7 +16,7 @@ from skerry.testing.model_server import StubModelServer
 
 
 async def received(platform: FakePlatform, count: int) -> list[str]:
-    """Returns what the platform received once there are `count` messages."""
+    """Returns the messages of the platform once there are `count` of them."""
     with anyio.fail_after(60):
         while len(messages := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
             await anyio.sleep(0.01)

@@ -103,7 +103,7 @@ async def search(client: GatewayClient) -> dict[str, Any]:
 
 
 async def tool(client: GatewayClient, run: str) -> dict[str, Any]:
-    """Returns what the tool tells the model of the run."""
+    """Returns the result of the tool in the run."""
     message = f"call memory_search {json.dumps(ASKED)}"
     params = {"sessionKey": "main", "idempotencyKey": run, "message": message}
     await client.request("chat.send", params)

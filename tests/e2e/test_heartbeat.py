@@ -1,4 +1,4 @@
-"""Heartbeats on a clock that the test moves: when a model is asked, and what its owner is told."""
+"""Heartbeats on a clock that the test moves: the calls of models, and the messages to the owner."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ WORK = "# Heartbeat\n- Check the pond\n"
 
 
 class Mind:
-    """Answers people at once, and heartbeats with what the test set."""
+    """Answers people at once, and heartbeats with the text that the test sets."""
 
     def __init__(self, reply: str | Exception = "HEARTBEAT_OK") -> None:
         self.reply = reply

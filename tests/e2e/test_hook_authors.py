@@ -57,7 +57,7 @@ ENTRIES = ("evil", "good", "found", "half")
 
 @asynccontextmanager
 async def poisoned(home: Path) -> AsyncIterator[GatewayProcess]:
-    """Gives a gateway that is stopped, where others' words lie in what a start reads."""
+    """Yields a stopped gateway whose start reads files with text of other people."""
     gateway = GatewayProcess(home)
     workspace = home / "workspace"
     try:

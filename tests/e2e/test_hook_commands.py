@@ -1,4 +1,4 @@
-"""Commands are told to hooks, however they are given, and once."""
+"""Hooks receive each command once, whatever its source."""
 
 from pathlib import Path
 

@@ -20,7 +20,7 @@ def everybody(server: BlueBubblesServer) -> dict[str, Any]:
 
 
 async def connected(gateway: GatewayProcess) -> None:
-    """Waits until the account is connected: what is older is not answered."""
+    """Waits until the account is connected: earlier messages are not answered."""
     async with GatewayClient(gateway.address) as client:
         with anyio.fail_after(60):
             while True:

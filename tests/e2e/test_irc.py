@@ -95,7 +95,7 @@ async def test_a_kill_loses_no_message_and_repeats_no_answer(
 async def test_kills_at_random_double_nothing_and_lose_only_what_nobody_confirmed(
     tmp_path: Path,
 ) -> None:
-    """IRC keeps nothing for who is away: what reached a gateway in its last moment may be lost."""
+    """IRC stores no messages for absent people: those of a gateway's last moment may be lost."""
     rng = random.Random(7)  # noqa: S311 - reproducible, no secret
     texts: list[str] = []
     at_risk: set[str] = set()

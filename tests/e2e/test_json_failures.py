@@ -89,7 +89,7 @@ def words(name: str, *options: str, given: str = "7") -> list[str]:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
-    """Runs a command; returns its exit code and what it printed on stdout, parsed."""
+    """Runs a command; returns its exit code and its parsed standard output."""
     capsys.readouterr()
     try:
         code = main(arguments)
@@ -103,7 +103,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
 
 
 def is_failure(payload: Any) -> bool:
-    """Returns whether it is the object of a failure, with a remedy."""
+    """Returns whether the object describes a failure with a remedy."""
     error = payload.get("error", {}) if isinstance(payload, dict) else {}
     return payload.get("ok") is False and all(
         error.get(one) for one in ("code", "message", "remedy")

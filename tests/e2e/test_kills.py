@@ -92,7 +92,7 @@ async def first_life(moments: Moments, text: str) -> None:
 
 
 async def next_life(folder: Path) -> list[str]:
-    """Takes up what a kill left; returns what is wrong, and the messages that are announced."""
+    """Starts from the state after a kill; returns the faults, and the announced messages."""
     async with life(folder, models=scripted()) as second:
         platform = second.platform
         if not platform.inbox():

@@ -1,4 +1,4 @@
-"""`kill -9` under WebSocket callers: what they were told stands, and a key runs once."""
+"""`kill -9` under WebSocket callers: sent answers stay true, and a key runs once."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def ask(text: str, key: str) -> dict[str, str]:
 
 
 async def result(client: GatewayClient, key: str, text: str) -> Answer:
-    """Returns what the run of the text ended with."""
+    """Returns the result of the run of the text."""
     waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 60_000}, timeout=90)
     assert waited["status"] == "ok", waited
     return await run(client, text, key)

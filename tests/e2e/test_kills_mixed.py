@@ -116,7 +116,7 @@ def copied(folder: Path) -> Path:
 
 
 def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
-    """Returns what is not as it must be when all is over."""
+    """Returns the violated conditions at the end."""
     wrong = [f"open: {run.request.run_id}" for run in runs.unfinished(reader)]
     wrong += [f"outbox: {number} {state}" for state, number in outbox.counts(reader).items()]
     wrong += [f"lost: {key}" for key in accepted if not ended(reader, key)]
@@ -142,7 +142,7 @@ def ended(reader: Reader, run_id: str) -> bool:
 
 
 def happened(reader: Reader) -> tuple[int, int]:
-    """Returns how many messages entered the run of another, and how many sessions were archived."""
+    """Returns the number of messages that joined another run, and of archived sessions."""
     joined, archived = set[str](), 0
     for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         archived += session.archived is not None

@@ -45,7 +45,7 @@ def ledger(home: Path) -> list[tuple[str, int]]:
 
 
 def check(home: Path, server: StubModelServer, kills: int) -> None:
-    """Compares the ledger with what the server counted.
+    """Compares the ledger with the count of the server.
 
     A kill may come between the line of a call and its request, which the server then never got.
     """

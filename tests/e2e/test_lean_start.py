@@ -1,4 +1,4 @@
-"""What a gateway does not import before it is used: the budgets of a start hold only without."""
+"""Modules that a gateway must not import at its start, because of the budgets of a start."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ OURS = (
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Returns what a gateway has imported when it is ready."""
+    """Returns the modules that a gateway has imported when it is ready."""
     home = tmp_path_factory.mktemp("home")
     command = [sys.executable, "-X", "importtime", "-m", "skerry", "gateway", "run", "--port", "0"]
     report = home / "imports"
@@ -96,7 +96,7 @@ def test_the_threads_of_a_gateway_take_memory_from_two_arenas(tmp_path: Path) ->
 
 
 def _arenas(maps: str) -> int:
-    """Returns how many arenas of glibc there are beside the first: 64 MB, the rest reserved."""
+    """Returns the number of arenas of glibc besides the first; each reserves 64 MB."""
     rows = [line.replace("-", " ", 1).split()[:3] for line in maps.splitlines()]
     spans = [(int(begin, 16), int(end, 16), kind) for begin, end, kind in rows]
     return sum(

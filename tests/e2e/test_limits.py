@@ -102,7 +102,7 @@ async def test_a_run_at_a_limit_says_it_in_the_chat_and_the_next_message_goes_on
 
 
 def limits_line(status: dict[str, Any]) -> str:
-    """Returns what `skerry status` says of limits."""
+    """Returns the line of `skerry status` on limits."""
     return "\n".join(text for text, _ in attention(status) if "limits of" in text)
 
 

@@ -53,7 +53,7 @@ async def test_a_gateway_shows_its_token_to_no_pipe_and_no_log(tmp_path: Path) -
 
 
 async def seen_on_a_terminal(home: Path, *command: str, until: str | None) -> str:
-    """Runs a command on a terminal; returns what it shows, up to a text or its end."""
+    """Runs a command on a terminal; returns its output, up to a text or its end."""
     main, other = pty.openpty()
     shown = ""
     process = await anyio.open_process(

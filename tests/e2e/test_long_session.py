@@ -70,7 +70,7 @@ def facts(rng: random.Random) -> list[Fact]:
 
 
 def read_bytes(request: ModelRequest) -> str:
-    """Returns the body of the request as a provider gets it: what a model sees, and no more."""
+    """Returns the body of the request that a provider receives."""
     return request_body(request, "max_tokens").decode()
 
 
@@ -125,7 +125,7 @@ class Reader:
 
 @dataclass
 class Course:
-    """What a conversation of many turns came to."""
+    """The results of a conversation of many turns."""
 
     right: int
     compactions: int

@@ -53,7 +53,7 @@ def config(bot: Person, **more: Any) -> dict[str, Any]:
 
 
 async def read(person: Person, room: str, sender: Person, count: int) -> list[str]:
-    """Returns what the sender wrote, once there are as many messages."""
+    """Returns the messages of the sender, once there are as many."""
     with anyio.fail_after(120):
         while True:
             written = await texts(person, room, sender)
@@ -63,7 +63,7 @@ async def read(person: Person, room: str, sender: Person, count: int) -> list[st
 
 
 async def texts(person: Person, room: str, sender: Person) -> list[str]:
-    """Returns what the sender wrote so far."""
+    """Returns the messages of the sender so far."""
     return await anyio.to_thread.run_sync(person.read, room, sender)
 
 
@@ -259,7 +259,7 @@ class Matrix:
             await adapter.api.http.close()
 
     async def begin(self) -> None:
-        """Connects once: what was written before is not answered."""
+        """Connects once: earlier messages are not answered."""
         adapter = self.adapter
 
         async def inbox(_: InboundMessage) -> None:

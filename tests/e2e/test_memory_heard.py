@@ -1,4 +1,4 @@
-"""What a model has before it takes no place in what it is told of the memory: a whole gateway."""
+"""Memories that the prompt contains already are left out of recalls, in a whole gateway."""
 
 import json
 import re
@@ -93,7 +93,7 @@ async def shown_by_tool(client: GatewayClient) -> str:
 
 
 async def recalled(client: GatewayClient) -> str:
-    """Returns what the model reads before the question, without a call; the model repeats it."""
+    """Returns the text before the question in the prompt; the model repeats it."""
     (fence,) = re.findall(
         r"<(recalled-memory .+?)>(.*)</\1>", await say(client, "main", ASKED, 8), re.DOTALL
     )

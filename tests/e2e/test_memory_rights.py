@@ -1,4 +1,4 @@
-"""What the owner has noted is found by the owner, and by nobody else, over a whole gateway."""
+"""Notes of the owner are found by the owner and by nobody else, in a whole gateway."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The memory plugin in whole gateways: what is told on Monday is in the prompt of Tuesday."""
+"""The memory plugin in whole gateways: a text of Monday is in the prompt of Tuesday."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""Mode `e2e` in whole gateways: the server gets ciphertext; a prompt has what was told before."""
+"""Mode `e2e` in whole gateways: the server receives ciphertext; prompts contain earlier texts."""
 
 import json
 import shutil
@@ -52,7 +52,7 @@ def prompt(model: StubModelServer) -> str:
 
 
 def sent(relayer: FakeRelayer) -> str:
-    """Returns all that the server was sent, as text."""
+    """Returns all requests to the server, as text."""
     return json.dumps(relayer.requests) + "".join(memory.text for memory in relayer.memories)
 
 

@@ -1,4 +1,4 @@
-"""The memory plugin beside the rest of a gateway: its switches, the files, and what is not told."""
+"""The memory plugin in a gateway: its switches, its files, and texts that are not sent."""
 
 import json
 from collections.abc import Sequence

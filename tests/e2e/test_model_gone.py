@@ -27,13 +27,13 @@ def config(base_url: str, *models: str, **defaults: Any) -> dict[str, Any]:
 
 
 def rewrite(home: Path, fields: Mapping[str, Any]) -> None:
-    """Writes the configuration anew, with what the gateway itself had written."""
+    """Writes the configuration again, with the values that the gateway had written."""
     path = home / "skerry.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
 def noted(home: Path) -> list[str]:
-    """Returns what its people were told beside the answers, in order."""
+    """Returns the notices to people besides the answers, in order."""
     query = (
         "SELECT notice.value FROM run, json_each(CAST(result AS TEXT), '$.notices') AS notice"
         " ORDER BY serial"

@@ -1,4 +1,4 @@
-"""`skerry net fetch` in a network of its own: what servers at public and private addresses see."""
+"""`skerry net fetch` in a separate network: the requests at public and private addresses."""
 
 import json
 import os

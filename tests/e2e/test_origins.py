@@ -1,4 +1,4 @@
-"""Every way in marks what it brings, and every copy of the transcript keeps the mark."""
+"""Every entrance marks the origin of its texts, and every copy of the transcript keeps the mark."""
 
 from pathlib import Path
 from typing import Any

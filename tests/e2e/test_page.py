@@ -1,4 +1,4 @@
-"""The page in Chromium: talking, stopping, what it shows and how it looks."""
+"""The page in Chromium: conversations, stopping, its contents and its layout."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -31,7 +31,7 @@ LIST, RESOLVE = "exec.approval.list", "exec.approval.resolve"
 
 @dataclass(slots=True)
 class Desk:
-    """Approvals of a gateway, scripted: what waits, what was decided, and its events."""
+    """Scripted approvals of a gateway: pending and decided ones, and their events."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     decided: list[tuple[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How the page looks, measured: what lies over what, what runs out of the screen, and its dates.
+"""The measured layout of the page: overlaps, overflow, and dates.
 
 At the width of a phone and of a desk, in the light and in the dark.
 """

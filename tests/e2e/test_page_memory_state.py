@@ -1,4 +1,4 @@
-"""What the page tells of the memory: found by words, by meaning too, waiting, read, left out."""
+"""The state of the memory on the page: search by words or meaning, waiting, read, left out."""
 
 import re
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the page tells beside the answers: notes, withdrawn text, a gateway in trouble."""
+"""Notices of the page beside the answers: notes, withdrawn text, a gateway in trouble."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page while messages wait: what is shown of them, how they are taken up, and taken back."""
+"""The page while messages wait: their display, their start, and their withdrawal."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -386,7 +386,7 @@ async def test_axe_finds_nothing_in_a_conversation(
 
 
 async def complaints(page: Page) -> list[str]:
-    """Returns what axe has to say: rule, and the elements it is about."""
+    """Returns the findings of axe: the rule, and its elements."""
     found = await page.evaluate("axe.run().then(({ violations }) => violations)")
     return [f"{row['id']}: {[node['html'] for node in row['nodes']]}" for row in found]
 

@@ -21,7 +21,7 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[GatewayProcess]:
-    """Gives a gateway in whose workspace AGENTS.md is a copy of what a tainted run wrote."""
+    """Yields a gateway with an AGENTS.md that is a copy of a file of a tainted run."""
     async with lab() as world:
         await world.serve("10.0.0.1", 80, reply(PAGE, content_type="text/html"))
         host = f"127.0.0.1:{world.ports['10.0.0.1', 80]}"

@@ -1,4 +1,4 @@
-"""In Chromium: what was used, conversations that were archived, arguments of commands."""
+"""In Chromium: usage, archived conversations, arguments of commands."""
 
 from collections.abc import AsyncIterator
 

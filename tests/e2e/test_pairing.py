@@ -18,7 +18,7 @@ POINTS = ("store.before-commit:1", "store.after-commit:1", "pairing.asked", "del
 
 
 async def arrived(platform: FakePlatform, count: int) -> list[DeliveredMessage]:
-    """Returns what the platform received, once there are as many messages."""
+    """Returns the messages of the platform, once there are as many."""
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Kills at random moments of conversations on phones: what each platform lets us promise."""
+"""Kills at random moments of conversations on phones: the promise that each platform permits."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -42,7 +42,7 @@ class Phones:
                 self.server.say(f"message {number}.", sender=person)
 
     def texts(self, number: int) -> list[str]:
-        """Returns what that person has."""
+        """Returns the messages of that person."""
         person = f"+49{number}"
         match self.server:
             case WhatsAppServer():

@@ -68,7 +68,7 @@ def spoil(folder: Path) -> None:
 
 
 async def found_in_memory(home: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a search of the memory answers, in a gateway of its own process."""
+    """Returns the result of a search of the memory, in a separate gateway process."""
     async with (
         StubModelServer() as model,
         running_gateway(home=home, model=model.base_url, config=fields) as gateway,

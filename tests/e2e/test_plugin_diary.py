@@ -36,7 +36,7 @@ def stored(home: Path, column: str, table: str) -> list[Any]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Waits for what the plugin writes."""
+    """Waits for the text that the plugin writes."""
     with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110 - another process writes it
             await anyio.sleep(0.05)

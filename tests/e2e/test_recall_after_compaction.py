@@ -30,7 +30,7 @@ CHATTER = [f"message {number} about the long weather of that week " * 8 for numb
 
 
 def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Answers from the last message: what the system prompt has of `MEMORY.md` does not count."""
+    """Answers from the last message; the `MEMORY.md` in the system prompt does not count."""
     text = last(body)
     asked = text.rpartition("</recalled-memory")[2]
     known = (told for question, (_, told) in FACTS.items() if question in asked and told in text)

@@ -1,4 +1,4 @@
-"""A database that is damaged under a real gateway, and what brings it back."""
+"""A database that is damaged under a real gateway, and its recovery."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The relayer killed at each step: what was accepted is stored once, what was forgotten is gone."""
+"""The relayer killed at each step: accepted texts are stored once, forgotten texts are gone."""
 
 import os
 import signal

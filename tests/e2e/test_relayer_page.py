@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full("Chromium and an embedding model")
 
 @dataclass
 class Opened:
-    """The page, whom it serves, and what it sent."""
+    """The page, its owner, and its requests."""
 
     page: Page
     client: Client

@@ -1,4 +1,4 @@
-"""The configuration file is edited while the gateway runs: what holds, what waits, what is told."""
+"""Edits of the configuration file while the gateway runs: effective and pending changes, events."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def edit(path: Path, **sections: Any) -> None:
 
 @asynccontextmanager
 async def next_change(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
-    """Gives what the next `config.changed` says; it is filled at the end of the block."""
+    """Yields the fields of the next `config.changed`; they are filled at the end of the block."""
     payload: dict[str, Any] = {}
     with client.subscribe() as stream:
         yield payload
@@ -150,7 +150,7 @@ async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it
 
 
 async def started(address: GatewayAddress) -> dict[str, Any]:
-    """Returns what a gateway says of itself once it answers."""
+    """Returns the health of a gateway once it answers."""
     while True:
         try:
             async with GatewayClient(address, scopes=READ) as client:

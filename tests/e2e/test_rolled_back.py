@@ -1,4 +1,4 @@
-"""A database that lost its end under a gateway: what the transcript files have is kept and told."""
+"""A database that lost its end under a gateway: the texts of the transcript files are restored."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ async def say(gateway: GatewayProcess, key: str, texts: list[str]) -> None:
 
 
 async def user_texts(gateway: GatewayProcess, *keys: str) -> list[str]:
-    """Returns what the user said in the conversations."""
+    """Returns the texts of the user in the conversations."""
     found = []
     async with GatewayClient(gateway.address) as client:
         for key in keys:
@@ -42,7 +42,7 @@ async def command_report(home: Path, *arguments: str) -> Any:
 
 
 def kept(home: Path) -> list[str]:
-    """Returns what the files say that were kept aside."""
+    """Returns the texts of the files that were kept aside."""
     lines = [
         json.loads(line)
         for file in sorted((home / "recovered").glob("*/*.jsonl"))
@@ -209,7 +209,7 @@ async def test_a_restore_by_command_is_no_database_that_went_back(tmp_path: Path
 
 
 def break_row(home: Path, text: str) -> None:
-    """Flip bytes of what was said, as it stands in the transcript and no other table."""
+    """Flips bytes of a message in the transcript, and in no other table."""
     database = (home / "state.sqlite").read_bytes()
     expected = b'"type":"text","text":"' + text.encode() + b'"'
     at = database.index(expected) + len(expected) - 7

@@ -1,4 +1,4 @@
-"""Agents behind one platform: who answers, why, and that none reads what another has."""
+"""Agents on one platform: the choice of the agent, its reason, and their separation."""
 
 import json
 from pathlib import Path

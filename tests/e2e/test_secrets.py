@@ -73,7 +73,7 @@ def titles(gateway: GatewayProcess) -> str:
 
 
 async def talk(wire: Wire) -> None:
-    """Makes the gateway say as much as it can, also about a model that repeats what it was sent."""
+    """Makes the gateway log and print much, also about a model that repeats its request."""
     for number in range(2):
         message = {"sessionKey": "main", "message": "hi", "idempotencyKey": f"run{number}"}
         await wire.send(request("agent", message, id=f"run{number}"))
@@ -86,7 +86,7 @@ async def talk(wire: Wire) -> None:
 
 
 def commands(home: Path) -> str:
-    """Returns what the commands for a look at the gateway print."""
+    """Returns the output of the commands that describe the gateway."""
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "CANARY_KEY": SECRETS["variable"]}
     text = ""
     for arguments in (

@@ -1,4 +1,4 @@
-"""A gateway that is told to stop is gone soon after, whatever plugins of it do not end."""
+"""A gateway ends soon after a stop, even if its plugins do not end."""
 
 from pathlib import Path
 from textwrap import dedent

@@ -239,7 +239,7 @@ async def test_the_owner_sees_what_is_unverified_and_makes_it_their_own(tmp_path
 
 @asynccontextmanager
 async def poisoned(home: Path) -> AsyncIterator[tuple[Wire, Path, str, str | None]]:
-    """Gives a gateway in whose workspace AGENTS.md is a copy of what a tainted run wrote."""
+    """Yields a gateway with an AGENTS.md that is a copy of a file of a tainted run."""
     async with gateway(home) as (wire, workspace, url, token):
         await chat(wire, READ)
         await chat(wire, write("plain.txt"))

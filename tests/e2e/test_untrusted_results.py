@@ -1,4 +1,4 @@
-"""What a tool read, as the model's server gets it: fenced, and the same after a kill."""
+"""Results of tools in requests to models: fenced, and the same after a kill."""
 
 from pathlib import Path
 from typing import Any

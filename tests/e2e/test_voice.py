@@ -1,4 +1,4 @@
-"""A voice message on a platform is answered by what it says, and its call is booked."""
+"""A voice message on a platform is transcribed and answered, and the call is recorded."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Messages that people delete on their platform: what no model has read is withdrawn."""
+"""Messages that people delete on their platform are withdrawn if no model has read them."""
 
 from pathlib import Path
 from typing import Any

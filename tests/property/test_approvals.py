@@ -26,7 +26,7 @@ VIEW = ApprovalView("exec", "ls", "gateway", "/", "main", "s", "on-miss", patter
 
 @dataclass
 class Life:
-    """One approval, and what must be true of it."""
+    """One approval, and its invariants."""
 
     store: Store
     now: int = 1_000
@@ -35,7 +35,7 @@ class Life:
     states: list[ApprovalState] = field(default_factory=list)
 
     async def step(self, name: str) -> None:
-        """Does a step, and notes what it says that it did."""
+        """Runs a step, and records its outcome."""
         if name == "time":
             self.now += EXPIRES_MS // 2
             return

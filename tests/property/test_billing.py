@@ -1,4 +1,4 @@
-"""What the providers billed is what the ledger has, whatever failed, was given up or was killed.
+"""The ledger equals the bills of the providers, after failures, aborts and kills.
 
 A kill is a copy of the database between two steps of a commit, and of the file of calls beside it:
 just what `kill -9` leaves. Only a call that the process died in is lost, and the ledger has it as
@@ -139,7 +139,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Story:
-    """One message: what its calls do, whether it is given up, when the process is killed."""
+    """One message: the outcome of its calls, its abort, and the time of a kill."""
 
     plan: tuple[str, ...]
     abort: bool = False
@@ -216,7 +216,7 @@ async def one(core: Core, provider: Provider, name: str, story: Story) -> None:
 
 
 async def booked_in(core: Core) -> tuple[list[tuple[str, int, str]], Sums, Sums]:
-    """Returns the calls, the sums of the days, and what budgets go by."""
+    """Returns the calls, the sums of the days, and the sums for budgets."""
     rows = await core.store.read(
         lambda reader: reader.all("SELECT run_id, input, outcome FROM model_call")
     )

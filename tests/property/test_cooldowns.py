@@ -1,4 +1,4 @@
-"""Cool-downs and probes in random orders, held against what the rules say in plain words."""
+"""Cooldowns and probes in random orders, compared with a simple model of the rules."""
 
 from typing import Any
 

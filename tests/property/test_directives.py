@@ -1,4 +1,4 @@
-"""Taking directives out of a message takes nothing of what the person says."""
+"""Removing the directives of a message removes no other text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

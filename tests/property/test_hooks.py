@@ -1,4 +1,4 @@
-"""Whatever plugins register: the order in which they run, and what comes of their changes."""
+"""The order of any registered handlers, and the result of their changes."""
 
 import anyio
 from hypothesis import given, settings

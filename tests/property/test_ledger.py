@@ -32,7 +32,7 @@ Plan = list[tuple[str, int]]
 
 @dataclass
 class Machine:
-    """A core that is opened again and again, and what is known apart from it."""
+    """A core that is opened repeatedly, and a separate count of its usage."""
 
     home: Path
     stack: AsyncExitStack

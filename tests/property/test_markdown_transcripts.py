@@ -1,4 +1,4 @@
-"""What is exported as Markdown comes back with its roles, times and words."""
+"""A transcript that is exported as Markdown is imported with the same roles, times and words."""
 
 from typing import Any
 

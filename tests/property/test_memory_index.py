@@ -35,7 +35,7 @@ class DiedError(Exception):
 
 
 def state(index: Index) -> tuple[object, ...]:
-    """Returns what the index says, without numbers, which differ."""
+    """Returns the contents of the index without row numbers, which differ."""
     with index.reading() as (tables, collection, behind):
         assert collection is not None
         assert behind == ""

@@ -42,7 +42,7 @@ WORDS = ("hello", "/new", "/new words", "/reset", "/resume", "/resume 2", "/news
 
 @dataclass
 class SessionModel:
-    """What the model knows of one session."""
+    """The expected state of one session."""
 
     name: str
     texts: list[str] = field(default_factory=list)

@@ -44,7 +44,7 @@ class KilledError(BaseException):
 
 @dataclass
 class Platform:
-    """An adapter whose next calls end as a test says, and that knows what it has."""
+    """An adapter whose next calls end as the test sets, and that records its parts."""
 
     log: list[tuple[str, int]] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Hasty(Sender):
 
 @dataclass
 class Machine:
-    """One outbox, and what is known of it apart from it."""
+    """One outbox, and its expected contents."""
 
     store: Store
     make: Callable[[], Sender]
@@ -152,7 +152,7 @@ class Machine:
         self.decided.add(serial)
 
     async def wrong(self) -> list[str]:
-        """Returns what is not as it must be, once nothing fails any more."""
+        """Returns the violated invariants, once nothing fails any more."""
         self.platform.planned.clear()
         await self.store.write(lambda unit: unit.execute("UPDATE outbox SET retry_at = 0"))
         self.sender = self.make()

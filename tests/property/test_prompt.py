@@ -1,4 +1,4 @@
-"""The system prompt, whatever the files say: equal for equal, and what changes last."""
+"""The system prompt for any files: equal inputs give equal prompts, and changing parts are last."""
 
 from datetime import date
 from pathlib import Path

@@ -68,7 +68,7 @@ def params_of(model: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, Any]:
-    """Draw a method and what it is given."""
+    """Draws a method and its parameters."""
     if draw(st.booleans()):
         good = draw(st.sampled_from(sorted(VALID)))
         return good, VALID[good]
@@ -83,7 +83,7 @@ def calls(draw: st.DrawFn) -> tuple[str, Any]:
 
 @dataclass
 class Client:
-    """One connection that was let in, and what it asked."""
+    """One accepted connection, and its requests."""
 
     wire: Wire
     role: Role
@@ -94,7 +94,7 @@ class Client:
 
 
 class RecordedErrors(logging.Handler):
-    """Keeps what the gateway, its server or its event loop logs as an error."""
+    """Records the errors that the gateway, its server and its event loop log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -174,7 +174,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(token=st.sampled_from(["", "wrong", "5eed"]))
     def wrong_token(self, token: str) -> None:
-        """Somebody without the secret is told no and closed."""
+        """A client without the secret is refused and disconnected."""
 
         async def refused() -> None:
             async with dial(self.rig.url) as wire:
@@ -301,7 +301,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 def _answers(frames: list[Frame]) -> dict[str, list[Frame]]:
-    """Returns the answers among the frames by the ids of what they answer."""
+    """Returns the answers among the frames, by the ids of their requests."""
     answers: dict[str, list[Frame]] = {}
     for frame in frames:
         if frame["type"] == "res":
@@ -320,7 +320,7 @@ def _unanswered(names: dict[str, str], frames: list[Frame]) -> dict[str, str]:
 
 
 def _is_first_of_two(method: str, answer: Frame) -> bool:
-    """Returns whether it only says that a run was accepted."""
+    """Returns whether the answer only accepts a run."""
     return bool(
         method == "agent" and answer["ok"] and answer["payload"].get("status") == "accepted"
     )

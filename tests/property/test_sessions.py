@@ -40,7 +40,7 @@ NAMES = ("alice", "bob")
 
 @dataclass
 class SessionModel:
-    """What the model knows of one session."""
+    """The expected state of one session."""
 
     name: str
     texts: list[str] = field(default_factory=list)

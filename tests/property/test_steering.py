@@ -124,7 +124,7 @@ async def schedule(home: Path, content: bytes) -> None:
 
 
 async def check(person: Person, store: Store) -> None:
-    """Compares what the store has with what must be true in every mode."""
+    """Compares the store with the invariants of every mode."""
     session = await store.read(lambda reader: sessions.find(reader, str(MAIN)))
     assert session is not None
     entries = await store.read(

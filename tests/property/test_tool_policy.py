@@ -51,7 +51,7 @@ FACTS = st.fixed_dictionaries(
 
 
 class NamedTool:
-    """A tool that has nothing but a name, and what the policy reads of it."""
+    """A tool with only a name, and the fields that the policy reads."""
 
     def __init__(self, name: str) -> None:
         self.spec = ToolSpec(name, "", {"type": "object"})

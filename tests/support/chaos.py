@@ -1,4 +1,4 @@
-"""What a platform's log must show after kills, and a model whose answers name their question.
+"""Conditions on a platform's log after kills, and a model whose answers name their question.
 
 Everything here counts from what the platform received, never from our store; the store is asked
 only whether it agrees.
@@ -60,7 +60,7 @@ def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
 
 
 def faults(written: Written, received: Sequence[DeliveredMessage]) -> list[str]:
-    """Returns what is wrong with the log, in words that begin with the promise's name."""
+    """Returns the faults of the log, each beginning with the name of the promise."""
     replies: dict[str, list[DeliveredMessage]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
@@ -208,7 +208,7 @@ def _ended(database: Path) -> int:
 
 
 async def disagreements(home: Path) -> list[str]:
-    """Returns where the store of a stopped gateway does not fit what the platform saw."""
+    """Returns the differences between the store of a stopped gateway and the platform's log."""
     async with open_store(home / "state.sqlite") as store:
         return await store.read(_store_faults) + await mirror_faults(home, store)
 

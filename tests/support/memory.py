@@ -46,7 +46,7 @@ class MemoryRig:
         caller: Caller | None = OWNER,
         taint: frozenset[Origin] = frozenset(),
     ) -> dict[str, Any]:
-        """Returns what the tool answers."""
+        """Returns the result of the tool."""
         context = ToolContext(RootedFolder(self.workspace), None, caller, taint)
         result = await tool.run(arguments, context)
         payload: dict[str, Any] = msgspec.json.decode(result.text)
@@ -61,7 +61,7 @@ class MemoryRig:
 
 
 def held(backend: FakeBackend, config: Callable[[], Config], hooks: Hooks) -> MemoryHolder:
-    """Returns what our memory adds to a gateway, over a fake backend."""
+    """Returns the parts that the memory adds to a gateway, over a fake backend."""
     service = MemorySearchService(FakeMemories(backend), config, FakeClock())
     add_recall(service, hooks)
     return MemoryHolder(service, None, lambda: make_tools(service), lambda: make_commands(service))

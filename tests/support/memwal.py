@@ -36,7 +36,7 @@ def _polymod(values: list[int]) -> int:
 
 @dataclass
 class Delegate:
-    """A delegate key and what it signs."""
+    """A delegate key and its signatures."""
 
     account_id: str = "0x" + "12" * 32
     seed: bytes = bytes(range(1, 33))

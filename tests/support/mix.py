@@ -1,4 +1,4 @@
-"""Several conversations at once, each in another queue mode, and what holds of them after kills.
+"""Several conversations at once, each in another queue mode, and their invariants after kills.
 
 Which messages share a turn is asked of the store, for nobody else knows it. Whether, how often and
 in which order they were answered is counted from what the platform received.
@@ -55,7 +55,7 @@ def config(base_url: str) -> dict[str, Any]:
 
 @dataclass
 class Mind:
-    """The model of the mix: names what it answers, looks into files, and fails at `rate`."""
+    """The model of the mix: names the message that it answers, reads files, and fails at `rate`."""
 
     dice: Random
     rate: float = 0.15
@@ -87,7 +87,7 @@ class Mind:
         return [f"Here is the answer to {names}. It takes two sentences. That is all for {names}."]
 
     def _failure(self) -> Sequence[HttpStep] | None:
-        """Returns how the first model fails this time; None when it does not."""
+        """Returns the failure of the first model this time; None if it succeeds."""
         if self.down:
             self.refused += 1
             return [StatusReply(401)]
@@ -100,7 +100,7 @@ class Mind:
 
 
 def _look(names: list[str]) -> tuple[str, dict[str, str]]:
-    """Returns the tool that looks into it, and what it is given: every other one has an effect."""
+    """Returns the reading tool and its arguments; every second call has an effect."""
     if int(names[-1][1:]) % 2:
         return "read", {"path": "a"}
     return "write", {"path": "seen.txt", "content": names[-1]}
@@ -146,7 +146,7 @@ def turns(home: Path) -> dict[str, Turn]:
 def faults(
     written: Written, received: Sequence[DeliveredMessage], taken: dict[str, Turn]
 ) -> list[str]:
-    """Returns what is wrong with the log, in words that begin with the promise's name."""
+    """Returns the faults of the log, each beginning with the name of the promise."""
     replies: dict[str, list[DeliveredMessage]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
@@ -239,7 +239,7 @@ def _asked(kind: str, text: str) -> list[str]:
 
 
 def _said(reader: Reader) -> tuple[dict[tuple[str, int], tuple[str, str]], list[str]]:
-    """Returns all texts by run and entry, and what a model could not read."""
+    """Returns all texts by run and entry, and those that no model could read."""
     wrong = [f"open: run {run.request.run_id}" for run in runs.unfinished(reader)]
     wrong += [f"outbox: {number} are {state}" for state, number in outbox.counts(reader).items()]
     said = dict[tuple[str, int], tuple[str, str]]()

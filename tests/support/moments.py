@@ -1,4 +1,4 @@
-"""Kills in process: the state as it is on the disk at a named point, which is what a kill leaves.
+"""Kills in process: a copy of the state on disk at a named point, as a kill leaves it.
 
 A process that is killed leaves its files as they are; what it would have done with them is lost. So
 a life that goes on may be looked at as if it had been killed at each point that it reached: its

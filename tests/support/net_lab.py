@@ -58,7 +58,7 @@ Answer = Callable[[anyio.abc.ByteStream, RecordedRequest], Awaitable[None]]
 
 
 def reply(body: bytes = b"ok", status: str = "200 OK", **headers: str) -> Answer:
-    """Returns what answers each request in the same way; `_` in a header's name is a hyphen."""
+    """Returns a handler that always sends this response; `_` in a header's name is a hyphen."""
     fields = {"content_length": str(len(body)), **headers}
     rows = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     data = "\r\n".join((f"HTTP/1.1 {status}", *rows, "", "")).encode() + body

@@ -17,7 +17,7 @@ _PROGRAM: Final = Path(__file__).with_name("nio_program.py")
 
 
 class Nio:
-    """What the client of one person does; each call waits for its answer."""
+    """The client of one person; each call waits for its answer."""
 
     def __init__(self, person: Person, asked: IO[str], answers: IO[str]) -> None:
         self.id = person.id

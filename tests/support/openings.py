@@ -1,4 +1,4 @@
-"""A core with the commands of sessions, and what its tests ask of it."""
+"""A core with the commands of sessions, and helpers for its tests."""
 
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -43,7 +43,7 @@ async def earlier(core: Core, key: SessionKey = MAIN) -> list[SessionEntry]:
 
 
 class Opened:
-    """A core with the commands of sessions, on a clock that stands."""
+    """A core with the commands of sessions, on a clock that the test moves."""
 
     def __init__(self, home: Path, model: ScriptedModel | None = None, **more: Any) -> None:
         self.clock = FakeClock(NOON)
@@ -65,7 +65,7 @@ class Opened:
         await self._stack.aclose()
 
     def seen(self) -> list[str]:
-        """Returns what people said, as the model saw it last."""
+        """Returns the messages of people in the model's last request."""
         messages = self.model.requests[-1].messages
         return [unfenced(text(message)) for message in messages if isinstance(message, UserMessage)]
 

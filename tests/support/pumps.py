@@ -92,7 +92,7 @@ def collect() -> list[Pattern]:
 
 
 def _inline() -> Iterator[Pattern]:
-    """Yields what is given to `re.search` and the like as a literal."""
+    """Yields the literal patterns that are passed to `re.search` and similar functions."""
     for path in sorted(SRC.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:

@@ -11,7 +11,7 @@ from skerry.testing.gateway import GatewayProcess
 
 
 async def ready(gateway: GatewayProcess) -> dict[str, Any]:
-    """Returns what `/readyz` answers, well or not."""
+    """Returns the response of `/readyz`, also a failed one."""
 
     def ask() -> dict[str, Any]:
         try:

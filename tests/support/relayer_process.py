@@ -37,7 +37,7 @@ class Served:
 
 
 async def command(home: Path, *words: str) -> Any:
-    """Runs `skerry relayer WORDS --json` and returns what it prints."""
+    """Runs `skerry relayer WORDS --json` and returns its output."""
     completed = await anyio.run_process(
         [sys.executable, "-m", "skerry", "relayer", *words, "--json"],
         env=os.environ | {"SKERRY_STATE_DIR": str(home)},

@@ -13,7 +13,7 @@ PIECE = 100  # bytes a write
 
 @dataclass
 class Served:
-    """Where it is, and what it was asked: head and body of each request."""
+    """Its address, and the head and body of each request."""
 
     url: str = ""
     requests: list[tuple[str, bytes]] = field(default_factory=list)

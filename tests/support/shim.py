@@ -1,4 +1,4 @@
-"""A program `skerry` for shells: what it is asked is done by a fork, which has imported all."""
+"""A program `skerry` for shells: a forked process with all imports runs each command."""
 
 import json
 import os

@@ -13,7 +13,7 @@ EXAMPLES: Final = 40
 
 
 def examples(number: int) -> int:
-    """Returns how many examples a property takes that needs so many to find its defect."""
+    """Returns the number of examples that a property needs to find its defect."""
     return number * WIDER if EXPLORES else number
 
 

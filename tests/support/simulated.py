@@ -35,7 +35,7 @@ class LoopWriter(Writer):
         """Does nothing: each unit that is handed in has the loop write."""
 
     def join(self) -> None:
-        """Writes what is left, as the thread does before it ends."""
+        """Writes the remaining rows, as the thread does before it ends."""
         while not self.killed and (batch := self._take()) is not None:
             self._write(batch)
 

@@ -22,7 +22,7 @@ class Relay:
         self._log = log
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        """Takes a mail; it is in the log before the client is told so."""
+        """Accepts a mail; it is in the log before the client receives the reply."""
         del server, session
 
         def hand_over() -> None:

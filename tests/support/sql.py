@@ -1,4 +1,4 @@
-"""Every SQL statement of the source, and what is wrong with one that only SQLite understands."""
+"""Every SQL statement of the source, and the faults of those that only SQLite understands."""
 
 import ast
 import importlib
@@ -247,7 +247,7 @@ def literals(source: str) -> Iterator[ast.Constant | ast.JoinedStr]:
 
 
 def text_of(node: ast.Constant | ast.JoinedStr) -> str:
-    """Returns what the text says; what is put in is `?`, as a value would be."""
+    """Returns the text; inserted values become `?`, as parameters."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     return "".join(

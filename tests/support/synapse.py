@@ -153,7 +153,7 @@ class Person:
         return str(self._ask("PUT", where, content)["event_id"])
 
     def keys(self) -> Any:
-        """Returns the keys of the devices of the person, and what signs them."""
+        """Returns the device keys of the person, and their signatures."""
         return self._ask("POST", "/keys/query", {"device_keys": {self.id: []}})
 
     def upload(self, data: bytes, mime: str) -> str:
@@ -179,7 +179,7 @@ class Person:
         return [row for row in reversed(rows) if sender in {"", row["sender"]}]
 
     def typing(self, room: str) -> list[str]:
-        """Returns who writes in a room at this moment."""
+        """Returns the people who are typing in a room now."""
         joined = self._ask("GET", "/sync?timeout=0")["rooms"].get("join", {})
         events = joined.get(room, {}).get("ephemeral", {}).get("events", [])
         return [

@@ -12,7 +12,7 @@ _once = Writer._do
 
 
 def _rehearse(writer: Writer, job: _Job) -> tuple[object, BaseException | None]:
-    """Runs the unit and undos it; returns its value and what it raised."""
+    """Runs the unit and rolls it back; returns its value and its exception."""
     connection = writer._connection
     connection.execute("SAVEPOINT rehearsal")
     value, error = None, None

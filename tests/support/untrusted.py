@@ -1,4 +1,4 @@
-"""What stands in the fence around a tool's result."""
+"""The text inside the fence around a tool's result."""
 
 import re
 
@@ -10,7 +10,7 @@ _FENCE = re.compile(
 
 
 def within(text: str) -> str:
-    """Returns the words that the fence has; fail where the text is no whole fence."""
+    """Returns the text inside the fence; fails if the fence is incomplete."""
     match = _FENCE.fullmatch(text)
     assert match, text
     return match[2]

@@ -1,4 +1,4 @@
-"""A bot of discord.py at a server of ours; prints what it read and what it was answered.
+"""A bot of discord.py at one of our test servers; prints the received events and the answers.
 
 Runs in an environment of its own: `python bot.py TOKEN ROOT GATEWAY ROOM`. Bodies of our adapter
 arrive on stdin, a JSON line each, and are compared with those that the library makes of the same.
@@ -20,7 +20,7 @@ yarl: Any = import_module("yarl")
 
 
 def differences(ours: Any, theirs: Any, place: str) -> list[str]:
-    """Returns where a value of ours is not what the library has there."""
+    """Returns the paths of our values that differ from those of the library."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return [
             fault
@@ -89,7 +89,7 @@ def command(ours: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked(line: dict[str, Any]) -> list[str]:
-    """Returns what is wrong with what our adapter sends."""
+    """Returns the faults in a payload that our adapter sends."""
     kind, ours = line["kind"], line["body"]
     if kind == "answer":
         discord.InteractionResponseType(ours["type"])

@@ -32,7 +32,7 @@ class OpenClaw:
     gateway: GatewayProcess
 
     async def run(self, *arguments: str) -> str:
-        """Returns what the command printed; it must not fail."""
+        """Returns the output of the command, which must succeed."""
         program = HERE / self.version / "node_modules" / "openclaw" / "openclaw.mjs"
         environment = {
             "PATH": os.environ["PATH"],

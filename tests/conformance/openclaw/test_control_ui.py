@@ -79,7 +79,7 @@ pytestmark = [
 
 @dataclass(slots=True)
 class Face:
-    """A page that is connected, and what it meets."""
+    """A connected page, and the record of its frames and errors."""
 
     version: str
     origin: str

@@ -1,4 +1,4 @@
-"""Serves a page of OpenClaw as a user does, from an origin of its own, and keeps what it meets."""
+"""Serves a page of OpenClaw from a separate origin, and records its frames and errors."""
 
 import json
 import mimetypes
@@ -44,7 +44,7 @@ class Talk:
 
 @dataclass(slots=True)
 class Witness:
-    """What a page sent, got and complained of, since `clear`."""
+    """The frames and errors of a page since `clear`."""
 
     talks: list[Talk] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Witness:
         self.errors.clear()
 
     def connected(self) -> bool:
-        """Returns whether a connection was let in and goes on."""
+        """Returns whether a connection was accepted and is open."""
         return any(
             isinstance(response.get("payload"), dict)
             and response["payload"].get("type") == "hello-ok"

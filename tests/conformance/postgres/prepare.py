@@ -1,4 +1,4 @@
-"""Prepares statements in a PostgreSQL of its own and prints what is wrong with each, as JSON.
+"""Prepares statements in a separate PostgreSQL, and prints the faults of each as JSON.
 
 Runs in an environment of its own, `.venv-postgres`; reads `{"tables": [...], "statements": [...]}`.
 """

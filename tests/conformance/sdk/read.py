@@ -1,4 +1,4 @@
-"""Reads one stream with the official SDK of its API and prints what the SDK made of it, as JSON.
+"""Reads one stream with the official SDK of its API, and prints the result as JSON.
 
 Runs in an environment of its own, `.venv-sdk`: `python read.py API BASE_URL`.
 """

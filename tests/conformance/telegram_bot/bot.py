@@ -1,4 +1,4 @@
-"""A bot of python-telegram-bot at a server of ours; prints what it read and what it was answered.
+"""A bot of python-telegram-bot at one of our test servers; prints the updates and the answers.
 
 Runs in an environment of its own: `python telegram_bot.py TOKEN ROOT`. Bodies of our adapter arrive
 on stdin, a JSON line each, and are checked against the parameters of the library's methods.
@@ -22,7 +22,7 @@ def unknown(method: str, params: dict[str, Any]) -> list[str]:
 
 
 def checked(line: dict[str, Any]) -> list[str]:
-    """Reads the objects of a body as the library does; returns what is wrong with it."""
+    """Parses the objects of a body as the library does; returns their faults."""
     method, params = line["method"], line["params"]
     wrong = unknown(method, params)
     markup = params.get("reply_markup")

@@ -15,7 +15,7 @@ types: Any = import_module("pywa.types")
 
 
 def read(client: Any, update: dict[str, Any]) -> list[Any]:
-    """Returns what pywa reads in an update."""
+    """Returns the fields that pywa reads in an update."""
     value = update["entry"][0]["changes"][0]["value"]
     if "statuses" in value:
         status = types.MessageStatus.from_update(client, update)

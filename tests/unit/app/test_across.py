@@ -45,7 +45,7 @@ class Talker:
         return [gate, "We spoke of boats."] if gate else ["We spoke of boats."]
 
     def read(self) -> str:
-        """Returns what the model read of the conversation when it was asked last."""
+        """Returns the conversation in the model's last request."""
         seen = next(
             request for request in reversed(self.model.requests) if request.request.system != SYSTEM
         )

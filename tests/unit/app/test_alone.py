@@ -1,4 +1,4 @@
-"""Changes of a session while runs are on: nothing is written into what is archived."""
+"""Changes of a session during runs: nothing is written into an archived session."""
 
 import uuid
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a gateway says when it is ready."""
+"""The banner of a gateway when it is ready."""
 
 import pytest
 

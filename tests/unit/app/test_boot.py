@@ -1,4 +1,4 @@
-"""BOOT.md: done once at each start, by nobody's message, and only where something stands in it."""
+"""BOOT.md: a run at each start, without a message, and only if the file has instructions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every command, given by everybody everywhere: who is answered, and whose words are ignored."""
+"""Every command by every sender in every conversation: answered, or ignored."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -77,7 +77,7 @@ async def everything(
 
 
 def who_may(who: str, *, is_listed: bool, kind: PeerKind) -> str:
-    """Returns whose rights somebody has."""
+    """Returns the rights of a sender."""
     if is_listed:
         return {"owner": "owner", "known": "known"}.get(who, "nobody")
     if who == "owner":

@@ -1,4 +1,4 @@
-"""What a person decides of a part that the platform has not taken yet."""
+"""Decisions of a person on a part that the platform has not accepted."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run whose own end cannot be stored, or that cannot begin, still ends: stored, and told once."""
+"""A run whose start or end cannot be stored still ends: stored, and announced once."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def again(core: Core, run_id: str) -> AdmissionStatus:
-    """Returns what is known when the same id comes once more."""
+    """Returns the answer to a repeated id."""
     return (await core.dispatch.submit(request("again", run_id))).status
 
 

@@ -1,4 +1,4 @@
-"""What a gateway does for its state from time to time, and how the database does."""
+"""The regular maintenance of the state by a gateway, and the condition of the database."""
 
 import os
 import sqlite3
@@ -38,7 +38,7 @@ def state(condition: Condition) -> Storage:
 
 
 async def made_each_day(home: Path, clock: FakeClock, *steps: int) -> list[int]:
-    """Returns how many backups there are after each step of the clock."""
+    """Returns the number of backups after each step of the clock."""
     found = []
     async with open_store(home / DATABASE) as store:
         for step in steps:

@@ -1,4 +1,4 @@
-"""What a process holds does not grow with the messages it has answered: counted, not measured."""
+"""The objects of a process do not grow with the number of answered messages."""
 
 import gc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The line of a session: what runs, what waits, and whose words no transcript has yet."""
+"""The line of a session: running and waiting messages, and those in no transcript yet."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Dispatch at its seams: what happens when two things happen at the same moment."""
+"""Races in the dispatcher: two events at the same moment."""
 
 import sqlite3
 import threading

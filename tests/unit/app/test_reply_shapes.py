@@ -1,4 +1,4 @@
-"""What a platform gets beside the words of an answer, and what of them it does not get."""
+"""Answers on platforms: additions to their text, and text that is left out."""
 
 from pathlib import Path
 from typing import Any

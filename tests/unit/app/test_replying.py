@@ -225,7 +225,7 @@ async def test_another_model_answers_without_a_mark_where_nothing_has_left(tmp_p
 
 
 async def restarted(home: Path) -> list[str]:
-    """Opens the state again as a start does; returns what is in the outbox then."""
+    """Opens the state again, as a start does; returns the contents of the outbox."""
     async with open_core(home, ScriptedModel(())) as core:
         again = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
         assert again == []
@@ -263,7 +263,7 @@ async def test_a_start_that_closes_a_run_repeats_nothing_that_left_before_a_tool
 
 
 async def snapshot(home: Path) -> list[str]:
-    """Returns what a start would leave in the outbox if the process died now."""
+    """Returns the outbox after a start, if the process died now."""
     copy = home / "copy"
     copy.mkdir()
     with (

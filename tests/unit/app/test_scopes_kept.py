@@ -92,7 +92,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
 
 
 def request_for(model: ScriptedModel, text: str) -> SeenRequest:
-    """Returns how the model was asked that."""
+    """Returns the request of the model for this text."""
     (found,) = (request for request in model.requests if request.last == text)
     return found
 

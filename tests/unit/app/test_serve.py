@@ -1,4 +1,4 @@
-"""A gateway from its socket on: where it listens, and what it answers while it starts."""
+"""A gateway from the opening of its socket: its address, and its answers during the start."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""What is said of an edit that is used and has words without effect."""
+"""Reports on an edit that takes effect and has unknown keys."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Choosing a model on the page: what is written, and what is refused."""
+"""Choosing a model on the page: the written configuration, and refusals."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`/status`: what the conversation's last run met, and how much of the limits is used."""
+"""`/status`: the last run of the conversation, and the use of the limits."""
 
 from pathlib import Path
 

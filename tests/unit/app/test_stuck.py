@@ -1,4 +1,4 @@
-"""Runs that do not stop when they are to: the lane goes on, and what hangs is shown."""
+"""Runs that do not stop when aborted: the lane continues, and they are reported as stuck."""
 
 import asyncio
 from pathlib import Path

@@ -49,7 +49,7 @@ async def again(
     hooks: Hooks | None = None,
     **defaults: object,
 ) -> AsyncGenerator[Chat]:
-    """Starts again with what is open."""
+    """Starts a new process on the open state."""
     async with chat(home, script, hooks, **(BLOCKS | defaults)) as person:
         core = person.core
         for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
@@ -63,7 +63,7 @@ async def at(gate: ReplyGate) -> None:
 
 
 async def answers(person: Chat) -> list[str]:
-    """Returns what the transcript has of the model, which must be a sound one."""
+    """Returns the model's messages in the transcript, which must be valid."""
     assert transcript_faults("s", await person.core.transcript()) == []
     return [
         message.text

@@ -1,4 +1,4 @@
-"""A credential that rests while the clock of the machine is set."""
+"""A credential that cools down while the clock of the machine is set."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Signing in with PKCE against a real local OAuth service, and renewing what it gave."""
+"""Sign-in with PKCE against a real local OAuth service, and renewal of its tokens."""
 
 import json
 import sys
@@ -134,7 +134,7 @@ def test_the_service_that_gives_keys_is_asked_as_it_documents() -> None:
 
 
 class Home:
-    """A profile that was signed in, and what renews it."""
+    """A profile of a sign-in, and its renewal."""
 
     def __init__(self, home: Path, http: httpx2.AsyncClient, server: StubOAuthServer) -> None:
         self.home = home

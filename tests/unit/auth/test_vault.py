@@ -1,4 +1,4 @@
-"""Secrets in encrypted files: what is on disk, what opens it, what does not."""
+"""Secrets in encrypted files: the bytes on disk, and the keys that decrypt them."""
 
 import json
 import stat

@@ -35,7 +35,7 @@ def environ(gateway: FakeGateway, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def command(environ: dict[str, str]) -> Command:
-    """Runs `skerry` with the arguments and returns what it printed."""
+    """Runs `skerry` with the arguments and returns its output."""
 
     async def run(*arguments: str, stdin: bytes = b"") -> CompletedProcess[bytes]:
         return await run_command(*arguments, environ=environ, said=stdin)

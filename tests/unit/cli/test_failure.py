@@ -1,4 +1,4 @@
-"""What a person reads when something went wrong."""
+"""Error messages of commands."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which text is a command, and what answers it."""
+"""Recognition of commands in texts, and the choice of their functions."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What the configuration may say, and how errors name it."""
+"""Valid and invalid configurations, and the paths in errors."""
 
 from pathlib import Path
 from typing import Any

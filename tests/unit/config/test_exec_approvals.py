@@ -1,4 +1,4 @@
-"""OpenClaw's `exec-approvals.json`: what is taken, what is left out, what is no such file."""
+"""OpenClaw's `exec-approvals.json`: imported entries, skipped entries, and invalid files."""
 
 import json
 

@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def tree(home: Path, root: Any, **files: Any) -> Any:
-    """Returns what `root` means with the files beside it; a text is written as it is."""
+    """Returns the configuration of `root` with the files beside it; texts are written unchanged."""
     for name, value in {"skerry": root, **files}.items():
         text = value if isinstance(value, str) else json.dumps(value)
         (home / f"{name}.json").write_text(text)

@@ -1,4 +1,4 @@
-"""The section `memory.qmd`: its defaults are those of the seed, and what is wrong is refused."""
+"""The section `memory.qmd`: its defaults are those of the seed, and invalid values are refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files of earlier versions in the keys of this one: moved, told, and never twice."""
+"""Files of earlier versions are migrated once to the present keys, with a report."""
 
 import copy
 import json

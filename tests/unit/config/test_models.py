@@ -1,4 +1,4 @@
-"""Section `models`: what can be said of a provider."""
+"""The section `models`: the settings of providers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Secrets leave no trace in what is shown."""
+"""Secrets do not appear in any output."""
 
 from pathlib import Path
 from typing import Any, get_args

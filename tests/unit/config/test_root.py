@@ -1,4 +1,4 @@
-"""The whole configuration: whose workspace is where, which model answers for whom."""
+"""The whole configuration: workspaces of agents, and their models."""
 
 from pathlib import Path
 from typing import Any

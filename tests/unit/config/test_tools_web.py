@@ -1,4 +1,4 @@
-"""The section `tools.web`: what the owner opens for fetches."""
+"""The section `tools.web`: hosts that the owner permits for fetches."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Changing values without losing what a person wrote."""
+"""Changes of values keep the comments and the layout of a person."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from skerry.testing.clock import FakeClock
 
 
 def stored_fields(file: Path) -> dict[str, Any]:
-    """Returns what the file says, less the stamp of who wrote it."""
+    """Returns the fields of the file without the stamp of its writer."""
     tree: dict[str, Any] = json.loads(file.read_text())
     tree.pop("meta")
     return tree

@@ -31,7 +31,7 @@ REQUEST = RunRequest(RUN, SessionKey.main(), "hi")
 
 
 class Ear:
-    """Hears everything."""
+    """Receives all events."""
 
     def __init__(self, id: str = "ear") -> None:  # noqa: A002 - the wire's name
         self.id = id
@@ -51,7 +51,7 @@ class Ear:
         return taken
 
     def told(self) -> list[tuple[str, Any]]:
-        """Returns (event, what it says) in short."""
+        """Returns pairs of event and payload in short form."""
         return [(frame["event"], short(frame["payload"])) for frame in self.take()]
 
 

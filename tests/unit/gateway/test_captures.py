@@ -95,7 +95,7 @@ def kind(value: object) -> str:
 
 
 def missing(theirs: Any, ours: Any, where: str = "") -> Iterator[str]:
-    """Yields what theirs has and ours lacks, or has as another kind of value."""
+    """Yields the members that their payload has and ours lacks, or has with another type."""
     if theirs is None or ours is None or (isinstance(theirs, str) and "…" in theirs):
         return
     if kind(theirs) != kind(ours):
@@ -157,7 +157,7 @@ async def test_an_answer_has_what_the_captured_one_has(rig: Rig, wire: Wire, met
 
 
 def event_kind(frame: dict[str, Any]) -> tuple[str, ...]:
-    """Returns what kind of thing an event tells."""
+    """Returns the kind of an event."""
     payload = frame["payload"]
     if frame["event"] == "chat":
         return "chat", payload["state"]

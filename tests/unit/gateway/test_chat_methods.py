@@ -1,4 +1,4 @@
-"""Methods about one conversation: notes in it, what a page needs at once, both versions."""
+"""Methods about one conversation: notes, the data for opening a page, both versions."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

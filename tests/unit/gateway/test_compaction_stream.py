@@ -13,7 +13,7 @@ from skerry.policy.access import READ, Role
 
 
 class Ear:
-    """Hears everything."""
+    """Receives all events."""
 
     id = "ear"
 

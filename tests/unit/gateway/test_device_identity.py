@@ -1,4 +1,4 @@
-"""The identity of a device: what it signs, and what does not hold."""
+"""The identity of a device: its signature, and invalid ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Properties that a method does not heed: told, or refused with a reason."""
+"""Properties without effect: reported in warnings, or refused with a reason."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

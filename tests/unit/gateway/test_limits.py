@@ -38,7 +38,7 @@ def below(kind: type[Params]) -> Iterator[type[Params]]:
 
 
 def open_at(schema: dict[str, Any], where: str) -> Iterator[str]:
-    """Yields the place where the schema itself, not what is in it, has no limit."""
+    """Yields the path where the schema itself has no limit."""
     kind = schema.get("type")
     if kind == "string" and not {"maxLength", "enum", "const"} & schema.keys():
         yield where
@@ -51,7 +51,7 @@ def open_at(schema: dict[str, Any], where: str) -> Iterator[str]:
 
 
 class Walk:
-    """Finds what has no limit in a JSON Schema."""
+    """Finds the parts of a JSON Schema without a limit."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.definitions = schema.get("$defs", {})

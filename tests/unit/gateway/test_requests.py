@@ -1,4 +1,4 @@
-"""Requests after the handshake: what is answered, what is refused, what is survived."""
+"""Requests after the handshake: answers, refusals, and recovery from invalid ones."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The log over the wire, and what the system tells an agent."""
+"""The log over the wire, and system events for an agent."""
 
 import json
 from pathlib import Path

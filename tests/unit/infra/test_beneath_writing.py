@@ -167,7 +167,7 @@ def test_a_directory_that_is_moved_to_a_closed_name_is_noticed(root: Path) -> No
 
 
 def exchanging(root: Path, done: Event) -> Callable[[], None]:
-    """Returns what lets a directory and a link change places, in one step each time."""
+    """Returns a function that exchanges a directory and a link in one step."""
     rename = ctypes.CDLL(None).renameat2
     here, both = -100, (bytes(root / "deep"), bytes(root / "link"))
 

@@ -88,7 +88,7 @@ async def test_many_that_start_others_are_ended(tmp_path: Path) -> None:
 
 
 def works_in(folder: Path) -> bool:
-    """Returns whether a process has the folder as its current one."""
+    """Returns whether the folder is the working directory of a process."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").samefile(folder):

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: what servers do besides answering as they should."""
+"""One HTTP/1.1 connection with faulty servers."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The log: where it goes, what it hides, what it survives."""
+"""The log: its files, its redaction, and its recovery from failures."""
 
 import json
 import logging

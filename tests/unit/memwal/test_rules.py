@@ -1,4 +1,4 @@
-"""Rules of the memory plugin, each by itself: what is recalled, refused and required."""
+"""Rules of the memory plugin, each alone: recalls, refusals and requirements."""
 
 import pytest
 

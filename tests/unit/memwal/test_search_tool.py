@@ -1,4 +1,4 @@
-"""The tool `memory_search`: what it asks the server, and how the model reads the memories."""
+"""The tool `memory_search`: its request to the server, and its result for the model."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The tool `memory_store`: what it refuses before the server is asked, and what it sends."""
+"""The tool `memory_store`: refusals before a request, and the request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

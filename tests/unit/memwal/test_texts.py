@@ -1,4 +1,4 @@
-"""Texts of the plugin: the block, the filter of messages, and what is removed from them."""
+"""Texts of the plugin: the block, the filter of messages, and the removal of blocks."""
 
 import pytest
 from hypothesis import given

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - texts in other scripts are meant
-"""What is taken out of a text so that a statement is gone."""
+"""The removal of a statement from texts."""
 
 import pytest
 from hypothesis import given

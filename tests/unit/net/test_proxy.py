@@ -1,4 +1,4 @@
-"""The proxy for programs without a network: what passes, and what each server sees of it."""
+"""The proxy for programs without a network: permitted requests, as each server receives them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Plugins of installed packages: what is found, what is imported, and which of two counts."""
+"""Plugins of installed packages: candidates, imports, and the choice between two with one id."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What HOOK.md says, and what a hook needs."""
+"""The contents of HOOK.md, and the requirements of a hook."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ async def network() -> AsyncGenerator[Server]:
 
 
 class Account:
-    """The account and what it handed in."""
+    """The account and the messages in its inbox."""
 
     def __init__(self, adapter: Any) -> None:
         self.adapter = adapter

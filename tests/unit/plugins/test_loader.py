@@ -1,4 +1,4 @@
-"""Plugin files: what is loaded, what is refused, and that one never harms another."""
+"""Plugin files: loaded and refused ones, and that no plugin affects another."""
 
 import sys
 from collections.abc import AsyncIterator, Mapping

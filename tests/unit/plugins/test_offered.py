@@ -1,4 +1,4 @@
-"""A plugin's tool says itself to whom it is offered, also behind its guard."""
+"""A tool of a plugin decides on its offer, also behind its guard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Plugins of several files: what is imported, what is refused, and the one that is made new."""
+"""Plugins of several files: imports, refusals, and reloading."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Skills of plugins: which are offered, what keeps a plugin from loading, and what may be read."""
+"""Skills of plugins: offered skills, load failures, and readable folders."""
 
 from collections.abc import Mapping
 from pathlib import Path

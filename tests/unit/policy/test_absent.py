@@ -1,4 +1,4 @@
-"""What the program does not do, so that a case of abuse has nowhere to begin."""
+"""Functions that the program does not have, so that cases of abuse are impossible."""
 
 import ast
 from collections.abc import Iterator

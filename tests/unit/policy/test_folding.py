@@ -1,4 +1,4 @@
-"""Folding: what a reader sees in a text, and what is hidden in it."""
+"""Folding: the text as a reader sees it, and the text hidden in it."""
 # ruff: noqa: RUF001 - look-alike letters are what is tested
 
 import time

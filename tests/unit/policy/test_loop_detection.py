@@ -1,4 +1,4 @@
-"""Calls that repeat without progress: when the model is told, and when a call is denied."""
+"""Calls that repeat without progress: the warning to the model, and the denial."""
 
 from typing import Any
 

@@ -94,7 +94,7 @@ GUEST = Caller(SessionKey.parse("agent:main:telegram:direct:9"), PeerKind.DIRECT
 
 @asynccontextmanager
 async def gateway(home: Path) -> AsyncIterator[Application]:
-    """Gives a gateway with nothing but what is ours."""
+    """Yields a gateway with the built-in parts only."""
     async with whole_gateway(home, Hooks()) as (application, _):
         yield application
 
@@ -116,7 +116,7 @@ async def registries(home: Path) -> dict[str, tuple[set[str], set[str]]]:
 
 
 async def strays(home: Path) -> dict[str, set[str]]:
-    """Returns what has no row, and the rows that have no object, of each registry."""
+    """Returns the objects without a row and the rows without an object, of each registry."""
     found = await registries(home)
     return {name: there ^ rows for name, (there, rows) in found.items() if there ^ rows}
 
@@ -222,7 +222,7 @@ async def test_a_command_whose_row_is_gone_is_for_admins_alone(
 
 
 class RecordingGate(FileGate, frozen=True):
-    """A gate that notes what is asked of it."""
+    """A gate that records the requested effects."""
 
     asked: list[Verb] | None = None
 
@@ -300,7 +300,7 @@ async def test_a_tool_of_the_memory_does_what_its_effect_allows(
 
 
 async def outcome(tool: Tool, name: str, context: ToolContext) -> bool:
-    """Returns whether the tool did its work."""
+    """Returns whether the tool had its effect."""
     try:
         result = await tool.run(dict(MEMORY_ARGUMENTS[name]), context)
     except ToolError:

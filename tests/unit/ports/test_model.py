@@ -1,11 +1,11 @@
-"""A conversation keeps its wire forms, so that a turn costs only what is new."""
+"""A conversation caches its wire forms, so that a turn encodes only new messages."""
 
 from skerry.model.message import Message, TextBlock, ToolCall, Usage, user
 from skerry.ports.model import History, ModelReply
 
 
 class Count:
-    """A wire form that notes what it was given."""
+    """A wire form that records its messages."""
 
     def __init__(self) -> None:
         self.added: list[Message] = []

@@ -1,4 +1,4 @@
-"""Which model answers, and what is said when none can."""
+"""The choice of the model, and the error without a usable one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

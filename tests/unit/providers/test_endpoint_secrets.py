@@ -1,4 +1,4 @@
-"""Keys, headers and passwords of an endpoint: sent as configured, and never told."""
+"""Keys, headers and passwords of an endpoint are sent as configured, and never shown."""
 
 import json
 from base64 import b64encode

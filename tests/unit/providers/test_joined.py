@@ -1,4 +1,4 @@
-"""Items of an array as one text: what is sent is what a list of them would give."""
+"""Items of an array as one text: the same bytes as a list of them."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is known of well-known models."""
+"""Facts about well-known models."""
 
 import json
 from datetime import date

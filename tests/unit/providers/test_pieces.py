@@ -1,4 +1,4 @@
-"""What the builders of replies share."""
+"""The common parts of the builders of replies."""
 
 from typing import Any
 

@@ -94,7 +94,7 @@ def run_by_nobody(port: int) -> Iterator["subprocess.Popen[str]"]:
 
 
 def received(process: "subprocess.Popen[str]") -> str:
-    """Returns what the server of the other user printed, and ends it."""
+    """Returns the output of the server of the other user, and ends it."""
     process.kill()
     assert process.stdout is not None
     return process.stdout.read()

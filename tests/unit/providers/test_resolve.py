@@ -156,7 +156,7 @@ def test_a_key_that_was_copied_badly_is_told(key: str) -> None:
 def test_a_file_from_before_the_formats_keeps_answering(
     provider: str, base_url: str, api: str
 ) -> None:
-    """What the page of an earlier version wrote: an address and a key, and no `api`."""
+    """Configurations of an earlier page: an address and a key, without `api`."""
     written = {provider: {"baseUrl": base_url, "apiKey": "k"}}
     target = resolver(written).named(f"{provider}/some-model")
     assert (target.endpoint.api, target.info.api) == (api, api)

@@ -1,4 +1,4 @@
-"""Tokens that a provider counted before a call failed or was given up are told, and booked."""
+"""Tokens that a provider counted before a failure or an abort are reported and recorded."""
 
 import anyio
 import pytest
@@ -53,7 +53,7 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
 
 
 async def booked(script: list[list[HttpStep]], *, gate: ReplyGate | None = None) -> ModelCallEnded:
-    """Returns what is booked of one call over a provider that tries again."""
+    """Returns the recorded usage of one call over a provider that retries."""
     books = Books()
     async with StubModelServer(script) as stub, HttpClient() as http:
 

@@ -76,7 +76,7 @@ def test_anything_else_is_text(text: str) -> None:
 
 
 def stream(pieces: list[str]) -> tuple[str, str, tuple[ToolCall, ...]]:
-    """Returns what was shown, the text of the reply where that is another, and its calls."""
+    """Returns the shown text, the text of the reply if it differs, and its calls."""
     watch = WrittenCalls(request())
     shown = "".join(watch.feed(piece) for piece in pieces)
     text = "".join(pieces)

@@ -12,7 +12,7 @@ import anyio.abc
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sends."""
+    """One response of the server."""
 
     status: int = 200
     body: Any = None
@@ -52,7 +52,7 @@ def openai(request: RecordedRequest) -> Reply:
 
 @dataclass
 class EmbeddingServer:
-    """Where it is, and what it was asked. `replies` come first, then what `handler` says."""
+    """Its address and its requests. It sends `replies` first, then the results of `handler`."""
 
     url: str
     asked: list[RecordedRequest] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Calibrated vectors: their formula, and what a relevance of 0.3 divides."""
+"""Calibrated vectors: their formula, and the meaning of a relevance of 0.3."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Texts are cut where a reader would, and each piece says where it stands."""
+"""Texts are cut where a reader would cut them; each chunk has its position."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""A collection of passages finds what is asked, whatever came, went and broke before."""
+"""A collection of passages finds the same after any changes and failures."""
 
 import math
 import threading

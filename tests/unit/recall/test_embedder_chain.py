@@ -1,4 +1,4 @@
-"""The order of embedding models, and what happens when one fails."""
+"""The order of embedding models, and the fallback after a failure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ A, B = EmbeddingModel("near", "a"), EmbeddingModel("far", "b")
 
 
 class Fake:
-    """A model that does what the test says."""
+    """A model that behaves as the test sets."""
 
     bulk = 8
     dims = 1

@@ -1,4 +1,4 @@
-"""What is shown of passages: the lines that answer, within the characters that there are."""
+"""Excerpts of passages: the lines that answer, within a limit of characters."""
 
 import pytest
 

@@ -43,7 +43,7 @@ def scores(
     mask: Sequence[bool] | None = None,
     possible: float = 0.0,
 ) -> Scores:
-    """Rows of one document each, unless told otherwise; undated."""
+    """Rows of one document each, undated, unless the test sets it."""
     count = len(text)
     return Scores(
         text=np.asarray(text, np.float32),

@@ -1,4 +1,4 @@
-"""The best passages are looked at again for what the question asks."""
+"""The best passages are ranked again by the words of the question."""
 
 from datetime import UTC, datetime
 

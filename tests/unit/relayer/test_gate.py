@@ -1,4 +1,4 @@
-"""Signed requests: only what a delegate signed, for this account, now and once, is let in."""
+"""Signed requests: only a fresh request of a delegate for this account is accepted, once."""
 
 import time
 from pathlib import Path

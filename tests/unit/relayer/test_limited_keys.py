@@ -1,4 +1,4 @@
-"""Keys that are limited to namespaces: what the lists of their owner tell them."""
+"""Keys that are limited to namespaces: the lists of the owner that they may read."""
 
 import base64
 

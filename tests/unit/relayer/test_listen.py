@@ -31,7 +31,7 @@ async def port() -> AsyncIterator[int]:
 
 
 async def ended(stream: anyio.abc.SocketStream) -> bytes:
-    """Returns what arrives until the other side ends the connection."""
+    """Returns the bytes up to the end of the connection."""
     received = b""
     with anyio.fail_after(60):
         while True:

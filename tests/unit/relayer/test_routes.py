@@ -1,4 +1,4 @@
-"""The routes of the relayer: what the contract of the official clients gives and refuses."""
+"""The routes of the relayer: responses and errors of the contract of the official clients."""
 
 import base64
 from pathlib import Path

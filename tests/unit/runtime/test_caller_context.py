@@ -1,4 +1,4 @@
-"""Whose words a run has read, and what that closes."""
+"""The origins of the text that a run has read, and the resulting restrictions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Dispatch: what accepting means, twins, order, steering, abort."""
+"""The dispatcher: admission, repeated ids, order, steering, abort."""
 
 from collections.abc import Sequence
 from pathlib import Path

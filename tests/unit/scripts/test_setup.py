@@ -13,7 +13,7 @@ FITTING = "3.12.1"
 
 
 def machine(folder: Path, pythons: Mapping[str, str]) -> Path:
-    """Makes a folder of programs: the shell's, and a Python for each name with what it is."""
+    """Makes a folder of programs: those of the shell, and a Python for each name."""
     programs = folder / "bin"
     programs.mkdir()
     for program in ("sh", "dirname", "cat"):
@@ -26,7 +26,7 @@ def machine(folder: Path, pythons: Mapping[str, str]) -> Path:
 
 
 def fake(version: str, *, fits: bool = True, complete: bool = True) -> str:
-    """Returns a program that answers the script's three questions and prints what it is to run."""
+    """Returns a program that answers the questions of the script and prints its arguments."""
     return f"""case "$2" in
         *version_info*print*|*print*version_info*) echo {version};;
         *sys.exit*) exit {0 if fits else 1};;

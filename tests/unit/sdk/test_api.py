@@ -1,4 +1,4 @@
-"""What a plugin is given."""
+"""The parts of the `PluginApi`."""
 
 import pytest
 from pydantic import BaseModel

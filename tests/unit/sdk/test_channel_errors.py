@@ -1,4 +1,4 @@
-"""Errors of platforms: what they mean for a part, and the time in which nothing may be sent."""
+"""Errors of platforms: their meaning for a part, and delays without requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tokens of platforms: only what the platform signed, for this account and this time, counts."""
+"""Tokens of platforms: valid only with the platform's signature, for this account and time."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""The memory's slot: who claims it, and a gateway in which nothing does."""
+"""The slot of the memory: claims of plugins, and a gateway without a memory."""
 
 from pathlib import Path
 

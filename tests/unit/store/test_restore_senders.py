@@ -1,4 +1,4 @@
-"""A restore lets no sender in whom the owner has put out since, and repeats no held message."""
+"""A restore admits no sender whom the owner has removed since, and repeats no held message."""
 
 from functools import partial
 from pathlib import Path

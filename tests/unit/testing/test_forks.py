@@ -1,4 +1,4 @@
-"""What is started by a fork does what it does when an interpreter is started for it."""
+"""A forked program behaves as one that a new interpreter runs."""
 
 import os
 import signal

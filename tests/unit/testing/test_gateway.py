@@ -1,4 +1,4 @@
-"""What the gateway for tests is told, and the faults that are planted in it."""
+"""The arguments of the gateway for tests, and its planted faults."""
 
 import json
 import subprocess

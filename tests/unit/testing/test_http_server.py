@@ -1,4 +1,4 @@
-"""The small HTTP server of the fakes: what a WebSocket of it receives."""
+"""The small HTTP server of the fakes: the frames that its WebSockets receive."""
 
 import anyio
 from websockets.client import ClientProtocol

@@ -1,4 +1,4 @@
-"""The fake registry refuses what the real one would."""
+"""The fake registry refuses the same requests as the real one."""
 
 from typing import Any
 

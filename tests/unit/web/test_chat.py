@@ -227,7 +227,7 @@ def test_a_tool_is_shown_from_its_start_to_its_result_and_from_the_transcript() 
 
 
 def collecting() -> list[Step]:
-    """Returns what is told of two messages that waited for a run, up to the start of theirs."""
+    """Returns the events of two messages that waited for a run, up to the start of theirs."""
     return [
         history(user_message("work", "a"), stored_message("assistant", "done")),
         *(step for key in "bc" for step in (write(key, key), ["accepted", key])),

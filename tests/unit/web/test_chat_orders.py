@@ -43,7 +43,7 @@ B_JOINS_C = agent("b", "lifecycle", phase="start", joined="c")
 
 
 class Moment(NamedTuple):
-    """What the gateway has, and the events with which it tells how it came to that."""
+    """The state of the gateway, and the events that lead to it."""
 
     messages: list[dict[str, Any]]
     line: tuple[dict[str, Any], ...] = ()
@@ -131,7 +131,7 @@ def orders(moments: Sequence[Moment]) -> list[tuple[int, list[int]]]:
 def case(
     moments: Sequence[Moment], comes: int, reads: list[int], *, own: bool
 ) -> tuple[list[Step], list[tuple[int, Moment]]]:
-    """Returns what a page is told, and after which steps it is to show what moment's truth.
+    """Returns the events for a page, and the steps after which it must show the state.
 
     It wrote the messages itself, or another did.
     """
@@ -150,7 +150,7 @@ def case(
 
 
 def played(cases: list[list[Step]]) -> list[list[list[dict[str, Any]]]]:
-    """Returns what is shown after each step of each case."""
+    """Returns the display after each step of each case."""
     node = shutil.which("node")
     assert node, "node is not installed"
     command = [node, "--input-type=module", "-e", RUNNER, CHAT.as_uri()]

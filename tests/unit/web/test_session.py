@@ -1,4 +1,4 @@
-"""How the page sends what a person writes, `session.js`, run by Node; the gateway is a script."""
+"""Sending messages with `session.js`, run by Node; the gateway is a script."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ WRONG = {"code": "INVALID_REQUEST", "message": "No."}
 
 
 def play(*steps: Step) -> dict[str, Any]:
-    """Returns the messages that the gateway took, those it is to answer, and what became of all."""
+    """Returns the accepted messages, the answered messages, and the result of each."""
     node = shutil.which("node")
     assert node, "node is not installed"
     command = [node, "--input-type=module", "-e", RUNNER, SESSION.as_uri(), json.dumps(steps)]

@@ -1,4 +1,4 @@
-"""What the Discord adapter sends: parts, files, polls, edits and reactions, within the limits."""
+"""Requests of the Discord adapter: parts, files, polls, edits, reactions, and their limits."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

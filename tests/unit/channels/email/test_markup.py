@@ -1,4 +1,4 @@
-"""New text of mails without what it answers, HTML as text, and Markdown as HTML."""
+"""The new text of mails without quotes, HTML as text, and Markdown as HTML."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Heads and parts of mails: senders, threads, files, and what nobody must answer."""
+"""Heads and parts of mails: senders, threads, files, and mails that must not be answered."""
 
 import base64
 

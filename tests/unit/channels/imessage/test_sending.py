@@ -1,4 +1,4 @@
-"""The iMessage adapter sends: texts, files, tapbacks, and what settles a part."""
+"""The iMessage adapter sends texts, files and tapbacks, and settles parts."""
 
 from pathlib import Path
 

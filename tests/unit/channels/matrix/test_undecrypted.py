@@ -1,4 +1,4 @@
-"""Encrypted messages that cannot be read: kept for their key, told once, and named in the state."""
+"""Undecryptable messages: kept until their key arrives, announced once, shown in the state."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.support.key_server import BOT, DEVICE, ROOM, Device, KeyServer, key_s
 
 
 class Desk:
-    """What waits at an account, and what its people were told."""
+    """The waiting messages of an account, and the notices to its people."""
 
     def __init__(self, server: KeyServer) -> None:
         self.vault, self.clock = MemoryVault(), FakeClock()
@@ -26,7 +26,7 @@ class Desk:
         self.unread = UndecryptedEvents(AccountId("default"), self.vault, self.machine, self.clock)
 
     async def tell(self) -> list[tuple[str, str]]:
-        """Returns the rooms that are told now, each with the event."""
+        """Returns the rooms that are notified now, each with the event."""
 
         async def notify(room_id: str, _: str, about: str) -> None:
             self.told.append((room_id, about))

@@ -1,4 +1,4 @@
-"""Events of Matrix rooms as messages: edits, replies, threads, files, and what is none."""
+"""Events of Matrix rooms as messages: edits, replies, threads, files, and ignored events."""
 
 from typing import Any
 

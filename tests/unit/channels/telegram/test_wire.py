@@ -1,4 +1,4 @@
-"""Updates of the Bot API as messages: whom they are from, to whom, with what."""
+"""Updates of the Bot API as messages: senders, chats and contents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Requests of Meta to an account: who may send them, and what is taken of them, in which order."""
+"""Requests of Meta to an account: their proof, their messages, and the order of these."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from tests.unit.channels.whatsapp.test_whatsapp import read
 
 
 class Rig:
-    """An account that runs, and what its inbox got."""
+    """A running account, and the messages in its inbox."""
 
     def __init__(self, server: WhatsAppServer) -> None:
         self.server = server

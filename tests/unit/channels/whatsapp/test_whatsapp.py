@@ -1,4 +1,4 @@
-"""The WhatsApp adapter: every kind of message, files, buttons, and what fails later."""
+"""The WhatsApp adapter: every kind of message, files, buttons, and late failures."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The proxy of a browser, with raw sockets: who may use it, and what it connects to."""
+"""The proxy of a browser, over raw sockets: its permitted clients and targets."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator

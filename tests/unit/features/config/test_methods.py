@@ -1,4 +1,4 @@
-"""Changing the configuration over the wire: what is kept, what is refused, what is told."""
+"""Changes of the configuration over the wire: stored values, refusals, events."""
 
 import hashlib
 import json

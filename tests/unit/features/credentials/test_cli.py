@@ -1,4 +1,4 @@
-"""`skerry auth` as a process: no secret on the command line, none in what it prints."""
+"""`skerry auth` as a process: no secret on the command line or in its output."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Whether a machine can run a model file, and what it says if not."""
+"""The check of a machine for a model file, and its message."""
 
 from pathlib import Path
 

@@ -60,7 +60,7 @@ async def say(provider: EmbeddedProvider, text: str = "Say hello.") -> tuple[Mod
 
 
 def alive(pid: int) -> bool:
-    """Returns whether the process runs; one that ended and waits for its parent does not."""
+    """Returns whether the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The gate of the tool `exec`: taint, folders, and what an approval is bound to."""
+"""The gate of the tool `exec`: taint, folders, and the binding of approvals."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,4 +1,4 @@
-"""`skerry files` as a process, and what `skerry doctor` says of the same files."""
+"""`skerry files` as a process, and the check of `skerry doctor` on the same files."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Pictures that `read` shows: what a model gets, and limits before anything is decoded."""
+"""Pictures that `read` returns: their form for models, and limits before the decoding."""
 
 import io
 import zlib

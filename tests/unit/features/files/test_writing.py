@@ -1,4 +1,4 @@
-"""The tools `write` and `edit`: what they change, what they keep, what they refuse."""
+"""The tools `write` and `edit`: changed files, unchanged files, and refusals."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`skerry guard`: what it answers to lines and options."""
+"""`skerry guard`: its answers to lines and options."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Markdown to HTML: what it makes of ordinary text, and that nothing hostile comes through."""
+"""Markdown to HTML: ordinary text, and the removal of hostile markup."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Results of calls: texts, pictures, and what a model does not get."""
+"""Results of calls: texts, pictures, and parts that are left out."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""The section `mcp`: what clients of MCP usually write is accepted, contradictions are not."""
+"""The section `mcp`: settings as MCP clients write them are accepted, contradictions are not."""
 
 from typing import Any
 

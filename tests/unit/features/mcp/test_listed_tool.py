@@ -1,4 +1,4 @@
-"""Tools as servers list them: names for models, limits, and what is removed from texts."""
+"""Tools as servers list them: names for models, limits, and text that is removed."""
 
 from typing import Any
 

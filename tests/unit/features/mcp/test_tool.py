@@ -1,4 +1,4 @@
-"""The policy on tools of MCP servers: who is offered them, and which calls a person approves."""
+"""The policy on tools of MCP servers: their offer, and the calls that require an approval."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a client is shown of a hit of the memory."""
+"""Hits of the memory in the form for clients."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The benchmark on one real conversation: what is found, and that defects of the search show."""
+"""The benchmark on one real conversation: its hits, and that it detects defects of the search."""
 
 import json
 import os

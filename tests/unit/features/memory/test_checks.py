@@ -1,4 +1,4 @@
-"""What the doctor says of the memory: its index, who answers, QMD."""
+"""The checks of the doctor on the memory: its index, its backend, QMD."""
 
 from pathlib import Path
 from typing import Any

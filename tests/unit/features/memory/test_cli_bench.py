@@ -1,4 +1,4 @@
-"""`skerry memory bench` prints what the memory finds."""
+"""`skerry memory bench` prints the hits of the memory."""
 
 import json
 from collections.abc import Sequence

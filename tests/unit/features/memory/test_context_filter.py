@@ -1,4 +1,4 @@
-"""What a model has before it is cut off from the passages of its own conversation."""
+"""Passages that are in the prompt already are removed from the hits."""
 
 from collections.abc import Sequence
 

@@ -32,7 +32,7 @@ COUNT = 12
 
 
 class Counted:
-    """An embedding model that counts what it is asked for."""
+    """An embedding model that counts its texts."""
 
     model = EmbeddingModel("test", "count")
     dims: int | None = 4
@@ -293,7 +293,7 @@ async def test_after_a_forget_every_passage_has_its_vector_at_once(
 
 
 def steps(made: Index, work: Callable[[Tables], object]) -> int:
-    """Returns how many steps SQLite takes for it."""
+    """Returns the number of steps that SQLite takes."""
     count = 0
 
     def step() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """Embeds until it is told to fail. Implements `skerry_recall.embed.Embedder`."""
+    """Embeds until the test makes it fail. Implements `skerry_recall.embed.Embedder`."""
 
     model = EmbeddingModel("fake", "one")
     local = True

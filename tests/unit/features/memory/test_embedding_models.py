@@ -41,7 +41,7 @@ def _config(search: dict[str, Any], **more: Any) -> Config:
 
 
 class Book:
-    """Notes what was booked; refuses where the test says so."""
+    """Records usage; refuses on request of the test."""
 
     def __init__(self) -> None:
         self.calls: list[ModelCallEnded] = []

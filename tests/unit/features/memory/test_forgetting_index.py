@@ -1,4 +1,4 @@
-"""What is forgotten leaves the index and its files, also while a job runs that has read it."""
+"""Forgotten text is removed from the index and its files, also during a job that has read it."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

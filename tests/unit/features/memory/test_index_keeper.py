@@ -38,7 +38,7 @@ from skerry.model.memory import MemoryFallback, MemorySource
 
 
 class Counted:
-    """Counts what is asked of a memory."""
+    """Counts the calls of a memory."""
 
     def __init__(self) -> None:
         self.read_at: list[float] = []

@@ -1,4 +1,4 @@
-"""What the configuration says of the built-in memory, and that a change of it holds at once."""
+"""The settings of the built-in memory, which take effect at once."""
 
 import threading
 from datetime import UTC, datetime

@@ -15,7 +15,7 @@ MODEL = "test/count"
 
 
 def steps(index: Index) -> tuple[int, Lacking]:
-    """Returns how many steps SQLite takes to tell what is lacking, and that."""
+    """Returns the steps of SQLite for finding missing vectors, and these."""
     count = 0
 
     def step() -> None:

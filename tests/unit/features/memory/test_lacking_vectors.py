@@ -46,7 +46,7 @@ def is_none(text: str) -> bool:
 
 
 class VectorRig:
-    """A memory of 120 notes whose model is behind a real socket, and what that was given."""
+    """A memory of 120 notes whose model is behind a real socket, and the texts sent to it."""
 
     def __init__(self, home: Path, server: EmbeddingServer, http: Any) -> None:
         self.server = server

@@ -14,7 +14,7 @@ from skerry_recall.vector_space import MAX_PASSAGE_CHARACTERS, MAX_QUESTION_CHAR
 
 
 class Lengths:
-    """A model whose vectors tell the lengths of texts, and that notes what it is asked."""
+    """A model whose vectors state the lengths of texts, and that records the texts."""
 
     model = EmbeddingModel("test", "lengths")
     bulk = 8

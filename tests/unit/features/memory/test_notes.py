@@ -1,4 +1,4 @@
-"""Notes: written, told whose they are, found again after edits, taken out."""
+"""Notes: written with their origin, found again after edits, and removed."""
 
 from pathlib import Path
 

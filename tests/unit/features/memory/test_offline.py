@@ -25,7 +25,7 @@ def configured(home: Path) -> Config:
 
 
 async def offline_answer(config: Config, question: str) -> MemoryAnswer:
-    """Returns what a command of its own finds."""
+    """Returns the answer of a command without a gateway."""
     with anyio.fail_after(60):
         async with open_memory(config, {}) as alone:
             await alone.prepare(MAIN, question, lambda _: None)

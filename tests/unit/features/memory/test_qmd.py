@@ -1,4 +1,4 @@
-"""The memory `qmd` over a program that does what it is told, well or badly."""
+"""The memory `qmd` over a program that succeeds or fails as the test sets."""
 
 import json
 from collections.abc import Mapping

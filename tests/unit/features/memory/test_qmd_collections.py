@@ -1,4 +1,4 @@
-"""Which collections an agent has, and what is registered anew."""
+"""The collections of an agent, and their registration after changes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""QMD keeps the text of what is gone, so its index goes whole and is made anew."""
+"""QMD keeps the text of deleted documents, so its index is deleted and rebuilt."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is recalled after a summary: only then, only what is missing, fenced, within its bytes."""
+"""Recalls after a summary: only missing memories, fenced, within the limit of bytes."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What SQLite leaves between cells is found, and what is not left is not looked for in vain."""
+"""Deleted text between cells of SQLite is found, and no search runs without any."""
 
 import random
 import re

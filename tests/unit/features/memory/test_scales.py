@@ -1,4 +1,4 @@
-"""What a cosine means is that of the model whose vectors the memory has."""
+"""The scale of a cosine is that of the model that computed the vectors of the memory."""
 
 import math
 from collections.abc import Sequence

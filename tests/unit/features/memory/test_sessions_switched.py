@@ -1,4 +1,4 @@
-"""`memory.qmd` is read anew at each use: what is switched off is not shown by the next search."""
+"""`memory.qmd` is read at each use: the next search omits a source that was switched off."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The slot's chain: who answers when the first cannot, and when the first is back."""
+"""The chain of the slot: the second backend answers if the first fails, until it works again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

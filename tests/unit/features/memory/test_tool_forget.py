@@ -26,7 +26,7 @@ REPORT = Forgotten(messages=2, lines=(LINE,), left=(("memory/a.md", "it is read-
 
 @dataclass
 class FakeForgets:
-    """Notes what it is told to forget. Implements `ports.memory.Forgets`."""
+    """Records the requests to forget. Implements `ports.memory.Forgets`."""
 
     asked: list[tuple[str, Sequence[str]]] = field(default_factory=list)
 

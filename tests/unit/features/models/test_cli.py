@@ -14,7 +14,7 @@ from .conftest import Command
 
 @pytest.fixture
 def alone(environ: dict[str, str]) -> dict[str, str]:
-    """No gateway runs, and a provider's key is what a gateway would find first."""
+    """No gateway runs, and the key of a provider is where a gateway would find it."""
     environ |= {"SKERRY_GATEWAY_PORT": "1", "OPENAI_API_KEY": "sk-canary"}
     return environ
 

@@ -1,4 +1,4 @@
-"""`skerry net check`: what it answers to objects, lines and options."""
+"""`skerry net check`: its answers to objects, lines and options."""
 
 import io
 import json

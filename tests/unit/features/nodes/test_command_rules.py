@@ -1,4 +1,4 @@
-"""Commands of nodes that an agent may use: the defaults, the lists, and what no list opens."""
+"""Commands of nodes that an agent may use: the defaults, the lists, and fixed refusals."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""What a foreign configuration means here: always one that our check takes, and the same twice."""
+"""Mapping of a foreign configuration: the result is always valid, and the same each time."""
 
 from pathlib import Path
 from typing import Any

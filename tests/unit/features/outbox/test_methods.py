@@ -1,4 +1,4 @@
-"""Methods about what is not delivered, and `chat.retry`."""
+"""Methods about undelivered parts, and `chat.retry`."""
 
 from typing import Any
 

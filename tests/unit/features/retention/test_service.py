@@ -1,4 +1,4 @@
-"""A conversation that upkeep put away: its person hears of it, and gets it back."""
+"""A conversation that the retention archived: its person is notified, and can restore it."""
 
 import os
 from pathlib import Path

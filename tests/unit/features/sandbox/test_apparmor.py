@@ -1,4 +1,4 @@
-"""AppArmor: the profile that an engine is asked for, and what happens where none holds."""
+"""AppArmor: the profile that an engine receives, and the notice without AppArmor."""
 
 import os
 import shlex

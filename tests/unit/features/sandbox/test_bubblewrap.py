@@ -1,4 +1,4 @@
-"""Commands in bubblewrap: what they see, what they may change, and how they end."""
+"""Commands in bubblewrap: their view of the machine, their rights, and their end."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def output(sandbox: Sandbox, spec: SandboxSpec) -> tuple[int, str]:
-    """Runs a command; returns its exit code and what it printed."""
+    """Runs a command; returns its exit code and its output."""
     text = bytearray()
     with anyio.fail_after(60):
         async with sandbox.open(spec) as process:

@@ -1,4 +1,4 @@
-"""Containers of docker: what holds in bubblewrap holds in them; they are kept, and end with us."""
+"""Containers of docker: isolated as bubblewrap, kept for later commands, ended with the gateway."""
 
 import os
 import shutil

@@ -44,7 +44,7 @@ def wheel() -> bytes:
 
 
 class Index:
-    """A package index of one package; it notes what is asked for."""
+    """A package index with one package; it records its requests."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -82,7 +82,7 @@ async def index() -> AsyncIterator[Index]:
 
 
 async def installed(home: Path, index: Index, hosts: list[str]) -> str:
-    """Returns what pip and then the installed module print inside."""
+    """Returns the output of pip and of the installed module in the sandbox."""
     workspace = home / "state" / "workspace"
     workspace.mkdir(parents=True, mode=0o700)
     sandbox = {"backend": "bubblewrap", "docker": {"network": "proxy"}, "allowedHosts": hosts}

@@ -16,7 +16,7 @@ MACHINES = sorted(NUMBERS)
 
 
 def judged(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
-    """Interprets the program for a call; returns what the kernel would do."""
+    """Interprets the program for a call; returns the decision of the kernel."""
     words = [arg & 0xFFFFFFFFFFFFFFFF for arg in (*arguments, *[0] * (6 - len(arguments)))]
     data = struct.pack("=IIQ6Q", number, arch or ARCHES[machine], 0, *words)
     code = list(struct.iter_unpack("=HBBI", program(machine)))

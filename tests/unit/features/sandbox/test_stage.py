@@ -1,4 +1,4 @@
-"""Mounts that root prepares: whose files they show, and what becomes of them."""
+"""Mounts that root prepares: the owners of their files, and their end."""
 
 import os
 from pathlib import Path

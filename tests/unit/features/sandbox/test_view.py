@@ -1,4 +1,4 @@
-"""The view of a workspace: what of programs outside is covered, and other names of closed files."""
+"""The view of a workspace: covered sockets and pipes, and other names of closed files."""
 
 import os
 import socket

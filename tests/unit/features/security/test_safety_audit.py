@@ -1,4 +1,4 @@
-"""`skerry security audit`: what opens an installation is named with its remedy, modes are fixed."""
+"""`skerry security audit` names each unsafe setting with its remedy, and fixes file modes."""
 
 import json
 from pathlib import Path

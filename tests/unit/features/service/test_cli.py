@@ -1,4 +1,4 @@
-"""`skerry service` as a process, with a stand-in for systemctl that keeps what it is asked."""
+"""`skerry service` as a process, with a stand-in for systemctl that records its calls."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ case "$*" in *{refuses}*) echo "Failed to connect to bus" >&2; exit 1;; esac
 
 
 class Systemd:
-    """A directory for PATH with a `systemctl`, and what that was asked."""
+    """A directory for PATH with a `systemctl`, and the calls of it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -83,7 +83,7 @@ async def texts(application: Application, key: SessionKey) -> list[str]:
 
 
 def step(text: str) -> str:
-    """Returns a reply that names what it answers to."""
+    """Returns a reply that names the message to which it replies."""
     if "exchange is over" in text:
         return "NO_REPLY"
     return f"answer to: {text.splitlines()[0]}"

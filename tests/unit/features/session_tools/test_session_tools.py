@@ -1,4 +1,4 @@
-"""Tools about conversations: what a model sees, what it sends, and what it may not change."""
+"""Tools about conversations: visible conversations, sent messages, and forbidden changes."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

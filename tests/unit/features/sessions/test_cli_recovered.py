@@ -41,7 +41,7 @@ def accept(*names: str) -> int:
 
 
 def readable_messages(home: Path) -> tuple[Storage, list[Message]]:
-    """Returns how the storage does, and the messages that can be read."""
+    """Returns the condition of the storage, and the readable messages."""
 
     async def look() -> tuple[Storage, list[Message]]:
         async with open_store(home / DATABASE) as store:

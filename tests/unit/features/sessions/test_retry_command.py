@@ -1,4 +1,4 @@
-"""`/retry`: what a person says after an interruption, and what then runs."""
+"""`/retry` after an interruption: the run that it starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Installing skills as a whole: what a kill leaves, and what the next command repairs."""
+"""Installing skills as a whole: the state after a kill, and its repair by the next command."""
 
 from pathlib import Path
 

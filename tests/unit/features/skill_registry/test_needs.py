@@ -1,4 +1,4 @@
-"""The command lines that install what a skill needs, and downloads of programs."""
+"""The command lines that install the programs of a skill, and downloads of programs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The client of the registry and the examination of what it sends, over real sockets."""
+"""The client of the registry and the examination of its responses, over real sockets."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

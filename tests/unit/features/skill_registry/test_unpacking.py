@@ -1,4 +1,4 @@
-"""Archives of strangers: what is unpacked, and what is refused."""
+"""Archives of strangers: accepted and refused members."""
 
 import io
 import stat

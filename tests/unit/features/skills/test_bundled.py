@@ -1,4 +1,4 @@
-"""The skills of this installation: what they cost, what they need, and the commands they name."""
+"""The bundled skills: their size in prompts, their requirements, and the commands they name."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page of OpenClaw 2026.9 polls: empty answers, which nobody is told to build on."""
+"""Methods that the page of OpenClaw 2026.9 polls: empty answers, which are not announced."""
 
 from typing import Any
 

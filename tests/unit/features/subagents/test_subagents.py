@@ -1,4 +1,4 @@
-"""Sub-agents: who may start which, what they inherit, and what they lack."""
+"""Sub-agents: permission to start them, inherited settings, and withheld tools."""
 
 from collections.abc import Sequence
 from pathlib import Path

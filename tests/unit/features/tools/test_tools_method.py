@@ -1,4 +1,4 @@
-"""Clients read which tools there are, and what the rules say about each."""
+"""Clients read the list of tools, and the decision of the rules on each."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Transcripts of recordings over a real server: requests, limits, failures, what is booked."""
+"""Transcripts of recordings over a real server: requests, limits, failures, recorded usage."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ TARGET = CallTarget()
 
 @dataclass
 class Book:
-    """Keeps what is booked."""
+    """Records the usage."""
 
     calls: list[ModelCallEnded] = field(default_factory=list)
     closed: str = ""

@@ -1,4 +1,4 @@
-"""Pages become text: what is seen stays, what is not seen goes."""
+"""Pages become text: visible text is kept, invisible text is removed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Plugins that are processes: what they register works, and none of their failures spreads."""
+"""Plugins that are processes: their parts work, and their failures affect nothing else."""
 
 import json
 import os

@@ -28,7 +28,7 @@ class Bench:
         self.machine = server.machine(self.vault, self.clock)
 
     async def open(self, device: str = DEVICE) -> CryptoMachine:
-        """Begins a new process with what the one before has kept."""
+        """Starts a new process with the stored state of the last one."""
         self.server.device = device
         self.machine = self.server.machine(self.vault, self.clock)
         await self.machine.open(BOT, device)
