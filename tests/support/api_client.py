@@ -69,14 +69,16 @@ class ApiClient:
             url = self.url + path
             return await client.request(method, url, headers=dict(headers), **content)
 
-    async def send_raw(self, stream: Any, body: Any, *lines: str, path: str = CHAT) -> None:
+    async def send_raw(
+        self, stream: Any, body: Any, *lines: str, path: str = CHAT, length: bool = True
+    ) -> None:
         """Sends a request over an open connection; with `lines` as further lines of its head."""
-        encoded = msgspec.json.encode(body)
+        encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
         head = [
             f"POST {path} HTTP/1.1",
             f"Host: 127.0.0.1:{self.port}",
             f"Authorization: Bearer {TOKEN}",
-            f"Content-Length: {len(encoded)}",
+            *([f"Content-Length: {len(encoded)}"] if length else []),
             *lines,
         ]
         await stream.send("\r\n".join(head).encode() + b"\r\n\r\n" + encoded)

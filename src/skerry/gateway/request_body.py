@@ -1,13 +1,17 @@
-"""Reads the body of an HTTP request with limits of size and time."""
+"""Reads the body of an HTTP request with limits of size and time, or discards it."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import anyio
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 BODY_SECONDS: Final = 10.0
 """Time limit of a body."""
+DISCARD_SECONDS: Final = 2.0
+"""Time for which the rest of a refused body is read."""
 
 
 class RefusedPost(Exception):  # noqa: N818 - an answer
@@ -38,3 +42,22 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     if waiting.cancelled_caught:
         raise RefusedPost(408, f"the body took longer than {BODY_SECONDS:.0f} s")
     return bytes(body)
+
+
+class DiscardingResponse(Response):
+    """Response to a request whose body was not read.
+
+    It discards the body for a moment after it was sent: closing the connection while the client
+    still sends would reset it, and the client might not receive the response.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the response, discards the body, and ends the response."""
+        del scope
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        with anyio.move_on_after(DISCARD_SECONDS):
+            while (await receive()).get("more_body", False):
+                pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -5,8 +5,10 @@ from typing import Any, Final
 
 import msgspec
 from pydantic import ValidationError
+from starlette.requests import Request
 from starlette.responses import Response
 
+from skerry.gateway.request_body import DiscardingResponse
 from skerry.model.errors import (
     BusyError,
     KeyReusedError,
@@ -73,9 +75,9 @@ class ApiError(Exception):
             }
         }
 
-    def response(self) -> Response:
-        """Returns the error as a response."""
-        return json_response(self.body, self.status, self.headers)
+    def response(self, request: Request | None = None) -> Response:
+        """Returns the error as a response; with a request, to a body that may be unread."""
+        return error_response(self, self.body, request)
 
 
 def json_response(
@@ -88,6 +90,20 @@ def json_response(
         {"cache-control": "no-store", **(headers or {})},
         "application/json",
     )
+
+
+def error_response(
+    error: ApiError, value: dict[str, Any], request: Request | None = None
+) -> Response:
+    """Returns an error as a response; see `ApiError.response`."""
+    response = json_response(value, error.status, error.headers)
+    if request is None or getattr(request.state, READ, False):
+        return response
+    return DiscardingResponse(response.body, response.status_code, dict(response.headers))
+
+
+READ: Final = "openai_api_read"
+"""State of a request whose whole body was read."""
 
 
 def invalid(error: ValidationError) -> ApiError:

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 
 from skerry.config.gateway import GatewayConfig
-from skerry.features.openai_api.api_errors import ApiError
+from skerry.features.openai_api.api_errors import READ, ApiError
 from skerry.features.openai_api.config import HttpConfig
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.peer import peer as peer_of
@@ -103,6 +103,7 @@ async def read_json(request: Request, max_bytes: int) -> tuple[dict[str, Any], b
     except RefusedPost as refused:
         text = str(refused)
         raise ApiError(refused.status, f"{text[:1].upper()}{text[1:]}.") from None
+    setattr(request.state, READ, True)
     try:
         value = msgspec.json.decode(body)
     except UNREADABLE:

@@ -45,7 +45,7 @@ class OpenAiApi:
         try:
             return await self._serve(request)
         except ApiError as error:
-            return error.response()
+            return error.response(request)
 
     async def _serve(self, request: Request) -> Response:
         path = request.path_params["path"]

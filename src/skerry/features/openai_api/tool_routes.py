@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from skerry.config.root import Config
 from skerry.features.openai_api import agent_names, api_runs, api_sessions
 from skerry.features.openai_api.answer import AnsweredRun, RunResponse
-from skerry.features.openai_api.api_errors import ApiError, invalid, json_response
+from skerry.features.openai_api.api_errors import ApiError, error_response, invalid, json_response
 from skerry.features.openai_api.config import HttpConfig, HttpToolsConfig
 from skerry.features.openai_api.entrance import Entrance, only, read_json
 from skerry.features.openai_api.follower import RunFollower
@@ -78,7 +78,7 @@ class ToolCalls:
         try:
             return await self._serve(request)
         except ApiError as error:
-            return _refused(error)
+            return _refused(error, request)
 
     async def _serve(self, request: Request) -> Response:
         config = self._context.config().gateway.section(HttpConfig)
@@ -224,6 +224,6 @@ def _with_call(run: RunRequest, tool: Tool, arguments: bytes) -> RunRequest:
     return replace(run, text=text, skill=SkillCall("", "", tool.spec.name, call=arguments))
 
 
-def _refused(error: ApiError) -> Response:
+def _refused(error: ApiError, request: Request | None = None) -> Response:
     """Returns an error with `ok`, as other callers of this endpoint expect it."""
-    return json_response({"ok": False, **error.body}, error.status, error.headers)
+    return error_response(error, {"ok": False, **error.body}, request)

@@ -1,11 +1,14 @@
 """Ends of requests: failures, disconnects, and repeated requests with a key."""
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 
+from skerry.features.openai_api import answer
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage
 from skerry.testing.model import ReplyGate, ScriptedModel, Step
@@ -108,3 +111,23 @@ async def test_a_repeat_of_a_request_with_earlier_messages_adds_them_once(tmp_pa
         assert streamed(first.text) == streamed(second.text) == "echo: c"
         entries = await api.transcript(second.headers["x-skerry-session-key"])
         assert [entry.text for entry in entries] == ["a", "b", "c", "echo: c"]
+
+
+async def test_a_client_that_reads_nothing_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "SEND_SECONDS", 0.2)
+    gate = ReplyGate()
+    model = ScriptedModel([[*["x" * 1_000_000] * 12, gate]])
+    async with serving_api(tmp_path / "h", model) as api:
+        small = socket.socket()
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        small.connect(("127.0.0.1", api.port))
+        with anyio.fail_after(60):
+            async with await anyio.abc.SocketStream.from_socket(small) as stream:
+                await api.send_raw(stream, said("hi", stream=True, user="ada"))
+                await gate.reached.wait()
+                await api.until_idle()
+        last = (await api.transcript("agent:main:openai-user:ada"))[-1]
+        assert isinstance(last, AssistantMessage)
+        assert last.stop_reason == "aborted"

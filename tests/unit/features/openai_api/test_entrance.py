@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.gateway import request_body
 from skerry.gateway.peer import ClientPeer
 from skerry.gateway.shared_secret import LOCKED_AFTER
 from skerry.testing.model import ReplyGate, ScriptedModel
@@ -132,3 +133,39 @@ async def test_open_requests_are_limited_until_one_is_answered(tmp_path: Path) -
                 gate.open()
         assert chunks(first[0].text)[-1]["choices"][0]["finish_reason"] == "stop"
         assert (await api(chat_body("hi"))).status_code == 200
+
+
+@pytest.mark.parametrize("authorization", ["", f"Authorization: Bearer {TOKEN}\r\n"])
+async def test_a_refused_client_that_still_sends_gets_the_response(
+    tmp_path: Path, authorization: str
+) -> None:
+    piece, pieces = b"x" * 65_536, 400
+    async with serving_api(tmp_path / "h") as api:
+        head = (
+            f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1:{api.port}\r\n{authorization}"
+            f"Content-Length: {len(piece) * pieces}\r\n\r\n"
+        )
+        async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
+            with anyio.fail_after(60):
+                await stream.send(head.encode())
+                received = await stream.receive(1)
+                for _ in range(pieces):
+                    await stream.send(piece)
+                while b"\r\n\r\n{" not in received or received[-2:] != b"}}":
+                    received += await stream.receive()
+        assert b" 413 " in received if authorization else b" 401 " in received
+
+
+async def test_a_body_that_does_not_arrive_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(request_body, "DISCARD_SECONDS", 0.1)
+    async with serving_api(tmp_path / "h") as api:
+        async with await anyio.connect_tcp("127.0.0.1", api.port) as stream:
+            await api.send_raw(stream, b"", "Transfer-Encoding: chunked", length=False)
+            received = b""
+            with anyio.fail_after(60):
+                while not received.endswith(b"}}"):
+                    received += await stream.receive()
+        assert b" 408 " in received
