@@ -75,8 +75,11 @@ async def test_with_a_key_the_run_goes_on_and_a_repeat_gets_its_answer(tmp_path:
     gate = ReplyGate()
     model = ScriptedModel([["part", gate, " rest"]])
     home, keyed = tmp_path / "h", {**AUTH, "idempotency-key": "k-1"}
-    async with serving_api(home, model) as api:
+    async with serving_api(home, model, {"maxOpenRequests": 1}) as api:
         await begun(api, gate, chat_body("hi"), "Idempotency-Key: k-1")
+        with anyio.fail_after(60):
+            while (await api({})).status_code == 429:
+                pass  # the gateway has not noticed the disconnect
         results: list[Any] = []
 
         async def repeat() -> None:
