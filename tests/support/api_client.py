@@ -73,6 +73,10 @@ class ApiClient:
         self, stream: Any, body: Any, *lines: str, path: str = CHAT, length: bool = True
     ) -> None:
         """Sends a request over an open connection; with `lines` as further lines of its head."""
+        await stream.send(self.raw(body, *lines, path=path, length=length))
+
+    def raw(self, body: Any, *lines: str, path: str = CHAT, length: bool = True) -> bytes:
+        """Returns the bytes of a request."""
         encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
         head = [
             f"POST {path} HTTP/1.1",
@@ -81,7 +85,7 @@ class ApiClient:
             *([f"Content-Length: {len(encoded)}"] if length else []),
             *lines,
         ]
-        await stream.send("\r\n".join(head).encode() + b"\r\n\r\n" + encoded)
+        return "\r\n".join(head).encode() + b"\r\n\r\n" + encoded
 
     async def transcript(self, key: str) -> Sequence[Message]:
         """Returns the messages of the present session of a key."""

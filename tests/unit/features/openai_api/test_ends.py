@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.abc
 import pytest
 
 from skerry.features.openai_api import answer
+from skerry.gateway.server import create_app
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage
 from skerry.testing.model import ReplyGate, ScriptedModel, Step
-from tests.support.api_client import AUTH, ApiClient, chat_body, serving_api, streamed
+from tests.support.api_client import AUTH, ApiClient, said, serving_api, streamed
+from tests.support.gateway import serving
 
 
 async def test_a_failed_run_is_an_error_that_clients_do_not_repeat(tmp_path: Path) -> None:
@@ -120,15 +121,18 @@ async def test_a_client_that_reads_nothing_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(answer, "QUIET_SECONDS", 0.1)
     gate = ReplyGate()
-    model = ScriptedModel([[*["x" * 1_000_000] * 12, gate]])
+    model = ScriptedModel([["x" * 1_000_000, gate]])
     async with serving_api(tmp_path / "h", model) as api:
-        small = socket.socket()
-        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        small.connect(("127.0.0.1", api.port))
-        with anyio.fail_after(60):
-            async with await anyio.abc.SocketStream.from_socket(small) as stream:
-                await api.send_raw(stream, said("hi", stream=True, user="ada"))
+        app = create_app(api.application.context)
+        async with serving(app, send_buffer=4_096) as api.port:
+            with anyio.fail_after(60), socket.socket() as client:
+                # No stream of asyncio, which would read by itself.
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                client.connect(("127.0.0.1", api.port))
+                body = said("hi", stream=True, user="ada")
+                client.sendall(api.raw(body))
                 await gate.reached.wait()
                 await api.until_idle()
         last = (await api.transcript("agent:main:openai-user:ada"))[-1]
