@@ -12,7 +12,7 @@ from skerry.gateway.server import create_app
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage
 from skerry.testing.model import ReplyGate, ScriptedModel, Step
-from tests.support.api_client import AUTH, ApiClient, said, serving_api, streamed
+from tests.support.api_client import AUTH, ApiClient, chat_body, serving_api, streamed
 from tests.support.gateway import serving
 
 
@@ -131,7 +131,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(
                 # No stream of asyncio, which would read by itself.
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
                 client.connect(("127.0.0.1", api.port))
-                body = said("hi", stream=True, user="ada")
+                body = chat_body("hi", stream=True, user="ada")
                 client.sendall(api.raw(body))
                 await gate.reached.wait()
                 await api.until_idle()
