@@ -92,30 +92,42 @@ def plan(stored: Sequence[RetainedSession], config: MaintenanceConfig, now: int)
     return RetentionPlan(tuple(away), tuple(removed))
 
 
-def plan_posts(
-    stored: Sequence[RetainedSession], config: WebhooksConfig, now: int
+def plan_one_off(
+    stored: Sequence[RetainedSession], hooks: WebhooksConfig, prune_after: int, now: int
 ) -> RetentionPlan:
-    """Returns the sessions of webhook posts that exceed the limits of `hooks`, in any mode.
+    """Returns the sessions of webhook posts and sub-agents that are due, in any mode.
 
-    Each post may begin a session, so these have limits of their own. Sessions in which a person
-    wrote are left to `plan`. `stored` has the least recently used first.
+    Each post and each sub-agent begins a session, so that these would grow without end. Those of
+    posts have the limits of `hooks`; those of sub-agents were archived when they ended, and are
+    removed after `prune_after`. Sessions in which a person wrote are left to `plan`. `stored` has
+    the least recently used first.
     """
-    own = [
-        session
+    posts = _posts(stored, hooks, now)
+    ended = [
+        DueSession(session, "conversation of a sub-agent")
         for session in stored
-        if SessionKey.parse(session.key).kind is SessionKind.HOOK
-        and not (session.person_wrote or session.pinned or session.busy)
+        if 0 < session.archived_at < now - prune_after and _is_left(session, SessionKind.SUBAGENT)
     ]
-    before, excess = now - config.session_retention, len(own) - config.keep_sessions
-    due = [
+    return RetentionPlan(
+        tuple(due for due in posts if not due.session.archived_at),
+        (*(due for due in posts if due.session.archived_at), *ended),
+    )
+
+
+def _posts(stored: Sequence[RetainedSession], hooks: WebhooksConfig, now: int) -> list[DueSession]:
+    own = [session for session in stored if _is_left(session, SessionKind.HOOK)]
+    before, excess = now - hooks.session_retention, len(own) - hooks.keep_sessions
+    return [
         DueSession(session, "conversation of a webhook post")
         for number, session in enumerate(own)
         if number < excess or session.updated_at < before
     ]
-    return RetentionPlan(
-        tuple(one for one in due if not one.session.archived_at),
-        tuple(one for one in due if one.session.archived_at),
-    )
+
+
+def _is_left(session: RetainedSession, kind: SessionKind) -> bool:
+    """Returns whether a session is of this kind, and nobody uses it."""
+    used = session.person_wrote or session.pinned or session.busy
+    return not used and SessionKey.parse(session.key).kind is kind
 
 
 def _stays(key: str) -> bool:

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.config.session import MaintenanceConfig
+from skerry.config.webhooks import WebhooksConfig
 from skerry.hooks.hooks import Hooks
 from skerry.model import message
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import RunRequest
 from skerry.model.session import SessionSettings
-from skerry.sessions.retention import RetentionPlan, carry_out, plan, summary
+from skerry.sessions.retention import RetentionPlan, carry_out, plan, plan_one_off, summary
 from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
@@ -72,6 +73,24 @@ def test_what_is_unused_is_archived_and_what_was_archived_long_ago_removed() -> 
 )
 def test_main_what_is_pinned_and_what_works_stay(spared: RetainedSession) -> None:
     assert plan([spared], limits(maxEntries=1), NOW) == RetentionPlan()
+
+
+def test_ended_sub_agents_are_removed_in_any_mode_unless_somebody_uses_them() -> None:
+    def sub_agent(name: str, archived: float, **fields: Any) -> RetainedSession:
+        key = f"agent:main:subagent:{name}"
+        return session(name, 40, archived, **({"key": key, "person_wrote": False} | fields))
+
+    stored = [
+        sub_agent("old", 31),
+        sub_agent("new", 29),
+        sub_agent("present", 0),
+        sub_agent("asked", 31, person_wrote=True),
+        sub_agent("pinned", 31, pinned=True),
+        sub_agent("busy", 31, busy=True),
+        session("other", 40, 31, person_wrote=False),
+    ]
+    due = plan_one_off(stored, WebhooksConfig(), 30 * DAY, NOW)
+    assert names(due) == ([], ["old"])
 
 
 def test_of_too_many_those_unused_for_longest_go_for_each_agent() -> None:

@@ -37,7 +37,7 @@ async def run(gateway: GatewayContext) -> None:
 
 
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
-    """Reports or removes sessions beyond the limits; removes old model calls and webhook posts."""
+    """Reports or removes sessions beyond the limits; removes old calls and one-off sessions."""
     oldest = now - config.usage.keep_calls
     while await store.write(usage.fold):
         pass  # in batches, so that other writers are not blocked
@@ -52,15 +52,15 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     from skerry.sessions.retention import (  # noqa: PLC0415 - at first use
         carry_out,
         plan,
-        plan_posts,
+        plan_one_off,
         summary,
     )
     from skerry.store.retention import retained  # noqa: PLC0415 - at first use
 
     agents = config.state_dir / "agents"
-    posts = plan_posts(await store.read(retained), config.hooks, now)
-    await carry_out(store, hooks, agents, posts, now, wipes=False)
     maintenance = config.session.maintenance
+    one_off = plan_one_off(await store.read(retained), config.hooks, maintenance.prune_after, now)
+    await carry_out(store, hooks, agents, one_off, now, wipes=False)
     due = plan(await store.read(retained), maintenance, now)
     if not (due.archive or due.remove):
         return
