@@ -5,15 +5,18 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from skerry.config.root import Config
 from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.read_tool import Read
 from skerry.features.files.write_tool import Write
+from skerry.features.nodes.canvas_tool import CanvasTool
+from skerry.features.nodes.tool import NodesTool
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
@@ -22,7 +25,12 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext, reads_only
+from skerry.sdk.tool_host import ToolHost
 from skerry.sdk.tools import FunctionTool
+from skerry.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from skerry.store import Store
 
 OWNER: Final = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -48,12 +56,25 @@ async def _echo(params: Echo, _: ToolContext) -> str:
     return params.text
 
 
+async def _one_node(method: str, params: Mapping[str, Any], _: tuple[str, ...]) -> Any:
+    """Answers as a gateway with one node does."""
+    if method == "node.invoke":
+        return {"payload": {"command": params["command"]}}
+    about = {"nodeId": "n" * 64, "displayName": "desk", "connected": True}
+    return {"nodes": [{**about, "commands": ["canvas.hide"]}]}
+
+
+HOST: Final = ToolHost(
+    config=Config, store=cast("Store", None), environ={}, clock=FakeClock(), call=_one_node
+)
 PATCH: Final = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch"
 ROWS: Final[dict[str, Row]] = {
     "read": Row(Read(), {"path": "a.txt"}, "path"),
     "write": Row(Write(), {"path": "b.txt", "content": "new"}, "path"),
     "edit": Row(Edit(), {"path": "a.txt", "oldText": "one", "newText": "two"}, "path"),
     "apply_patch": Row(ApplyPatch(), {"input": PATCH}),
+    "nodes": Row(NodesTool(HOST), {"action": "list"}),
+    "canvas": Row(CanvasTool(HOST), {"action": "hide"}),
     "a plugin's": Row(FunctionTool("echo", "Say it.", Echo, _echo), {"text": "hi"}),
 }
 

@@ -144,6 +144,8 @@ async def test_a_web_site_always_asks_and_other_addresses_are_refused(tmp_path: 
         ):
             await rig.begin(using("canvas", action="navigate", url=url), f"r{number + 2}")
             assert "is not shown" in await rig.final(f"r{number + 2}")
+        await rig.begin(using("canvas", action="navigate", url="http://[::"), "r8")
+        assert "url is no address" in await rig.final("r8")
         await rig.begin(
             using("nodes", action="invoke", command="canvas.navigate", params={"url": site}), "r9"
         )

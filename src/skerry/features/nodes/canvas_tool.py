@@ -223,7 +223,10 @@ def _parsed(arguments: dict[str, Any]) -> CanvasToolParams:
         ToolError: the address is not one of the web.
     """
     params = CanvasToolParams.model_validate(named(arguments, _ALIASES, ("action",)))
-    scheme = urlsplit(params.url or "").scheme
+    try:
+        scheme = urlsplit(params.url or "").scheme
+    except ValueError as error:
+        raise ToolError(f"url is no address: {error}. Pass a file in {FOLDER}/.") from error
     if (scheme and scheme not in _WEB) or (params.url or "").startswith("//"):
         raise ToolError(f"{scheme or '//'} is not shown. Pass a file in {FOLDER}/, or http(s).")
     return params
