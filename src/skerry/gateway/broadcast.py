@@ -220,7 +220,7 @@ class Broadcast:
         """Announces the stop of the gateway, and the time of the next start, to all clients."""
         self.send("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
 
-    def publish(self, event: RunEvent) -> None:
+    def publish(self, event: RunEvent) -> None:  # noqa: C901 - a case for each kind of event
         """Sends an event of a run. Call it in the event loop, in the order of the events."""
         stream = self._stream(event)
         match event.body:
@@ -242,7 +242,8 @@ class Broadcast:
                 self._flush(stream)
                 del self._streams[event.run_id]
                 self._send_run(stream, lambda version: version.ended(result))
-        self.listeners.tell(event)
+        for listener in self.listeners.get(event.run_id, ()):
+            listener(event.body)
 
     def _stream(self, event: RunEvent) -> _Stream:
         stream = self._streams.get(event.run_id)

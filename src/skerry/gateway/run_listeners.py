@@ -2,37 +2,25 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Final
 
-from msgspec import Struct, field
-
-from skerry.model.event import RunEvent, RunEventBody
+from skerry.model.event import RunEventBody
 from skerry.model.ids import RunId
 
-Listener = Callable[[RunEventBody], object]
+RunListener = Callable[[RunEventBody], object]
 """Called in the event loop after the clients of the gateway; it must not block or raise."""
-_NONE: Final[tuple[Listener, ...]] = ()
+RunListeners = dict[RunId, tuple[RunListener, ...]]
+"""Listeners by run. A plain dictionary, so that an event without listeners costs one look-up."""
 
 
-class RunListeners(Struct):
-    """Functions that receive the events of one run each."""
-
-    _listeners: dict[RunId, tuple[Listener, ...]] = field(default_factory=dict)
-
-    @contextmanager
-    def listening(self, run_id: RunId, listener: Listener) -> Generator[None]:
-        """Calls `listener` for each event of the run during the block."""
-        self._listeners[run_id] = (*self._listeners.get(run_id, _NONE), listener)
-        try:
-            yield
-        finally:
-            remaining = tuple(each for each in self._listeners[run_id] if each is not listener)
-            if remaining:
-                self._listeners[run_id] = remaining
-            else:
-                del self._listeners[run_id]
-
-    def tell(self, event: RunEvent) -> None:
-        """Passes an event to the listeners of its run."""
-        for listener in self._listeners.get(event.run_id, _NONE):
-            listener(event.body)
+@contextmanager
+def listening(listeners: RunListeners, run_id: RunId, listener: RunListener) -> Generator[None]:
+    """Calls `listener` for each event of the run during the block."""
+    listeners[run_id] = (*listeners.get(run_id, ()), listener)
+    try:
+        yield
+    finally:
+        remaining = tuple(each for each in listeners[run_id] if each is not listener)
+        if remaining:
+            listeners[run_id] = remaining
+        else:
+            del listeners[run_id]

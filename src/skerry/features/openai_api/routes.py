@@ -23,6 +23,7 @@ from skerry.features.openai_api.entrance import Entrance, only, read_json
 from skerry.features.openai_api.follower import RunFollower
 from skerry.features.openai_api.responses_answer import ResponsesForm
 from skerry.gateway.context import GatewayContext
+from skerry.gateway.run_listeners import listening
 from skerry.model.ids import AgentId, RunId
 
 CHAT: Final = "chat/completions"
@@ -137,8 +138,8 @@ class OpenAiApi:
         """Starts the run of a request; the response holds the place among the open requests."""
         run = self._runs.request(asked)
         follower = RunFollower(self._context, run.run_id)
-        listening = self._context.broadcast.listeners.listening(run.run_id, follower.hear)
-        held.enter_context(listening)
+        listeners = self._context.broadcast.listeners
+        held.enter_context(listening(listeners, run.run_id, follower.hear))
         admission = await self._runs.submit(asked, run)
         if admission.result is not None:
             follower.end(admission.result)

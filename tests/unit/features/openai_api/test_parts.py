@@ -10,6 +10,7 @@ from skerry.config.root import Config
 from skerry.features.openai_api import checks, one_off_sessions
 from skerry.features.openai_api.api_sessions import is_one_off
 from skerry.features.openai_api.follower import AGAIN, RunFollower
+from skerry.gateway.run_listeners import listening
 from skerry.infra.clock import DAY_MS
 from skerry.model.event import RunStarted, TextDelta, TextEnded, TextWithdrawn
 from skerry.model.ids import RunId, SessionKey
@@ -35,7 +36,7 @@ async def test_text_that_was_withdrawn_after_it_was_sent_begins_again(
     rig: Rig, follower: RunFollower
 ) -> None:
     tell = rig.dispatcher.tell
-    with rig.context.broadcast.listeners.listening(RUN, follower.hear):
+    with listening(rig.context.broadcast.listeners, RUN, follower.hear):
         for body in (TextDelta("one"), TextEnded()):
             tell(RUN, body)
         assert follower.new_text() == "one"
@@ -47,21 +48,21 @@ async def test_text_that_was_withdrawn_after_it_was_sent_begins_again(
         assert follower.new_text() == f"{AGAIN}\n\nHello world"
         follower.end(rig.dispatcher.end(RUN, payloads=("one", "Hello world")))
         assert (follower.new_text(), follower.answer) == ("", "one\n\nHello world")
-    assert rig.context.broadcast.listeners == type(rig.context.broadcast.listeners)()
+    assert rig.context.broadcast.listeners == {}
 
 
 async def test_text_that_was_withdrawn_before_it_was_sent_is_not_noticed(
     rig: Rig, follower: RunFollower
 ) -> None:
     tell = rig.dispatcher.tell
-    with rig.context.broadcast.listeners.listening(RUN, follower.hear):
+    with listening(rig.context.broadcast.listeners, RUN, follower.hear):
         for body in (TextDelta("wrong"), TextWithdrawn(), TextDelta("right")):
             tell(RUN, body)
         assert follower.new_text() == "right"
 
 
 async def test_the_end_brings_text_that_no_event_had(rig: Rig, follower: RunFollower) -> None:
-    with rig.context.broadcast.listeners.listening(RUN, follower.hear):
+    with listening(rig.context.broadcast.listeners, RUN, follower.hear):
         rig.dispatcher.tell(RUN, TextDelta("a"))
         assert follower.new_text() == "a"
         assert not await follower.change(0.0) or await follower.change(0.0) is False
