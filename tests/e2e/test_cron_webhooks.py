@@ -58,6 +58,36 @@ async def test_a_webhook_gets_the_token_only_where_the_configuration_lists_its_a
             assert "cron.webhookTokenUrls does not list its address" in entry["deliveryError"]
 
 
+async def test_a_server_that_does_not_answer_delays_no_other_webhook(tmp_path: Path) -> None:
+    posts: list[str] = []
+    quick = anyio.Event()
+
+    async def answer(request: ServedRequest) -> ServedResponse:
+        posts.append(request.path)
+        if request.path == "/quick":
+            quick.set()
+        await quick.wait()  # the slow one answers after the other was posted
+        return ServedResponse()
+
+    async with serve(answer) as address:
+        policy = {"ssrfPolicy": {"allowedHostnames": [address.removeprefix("http://")]}}
+        config = {"cron": {"maxConcurrentRuns": 2}, "tools": {"web": {"fetch": policy}}}
+        async with jobs(tmp_path, config=config) as rig:
+            await rig.add(schedule=ONCE, delivery={"mode": "webhook", "to": f"{address}/slow"})
+            rig.pass_time(HOUR)
+            await rig.runs(1)
+            await until(lambda: posts == ["/slow"], lambda: posts)
+            soon = {"kind": "at", "at": "2026-11-24T13:30:00Z"}
+            await rig.add(schedule=soon, delivery={"mode": "webhook", "to": f"{address}/quick"})
+            rig.pass_time(HOUR)
+            await rig.runs(2)
+            delivered: list[object] = []
+            with anyio.fail_after(60):
+                while delivered != ["delivered"] * 2:
+                    delivered = [row["deliveryStatus"] for row in await rig.runs(2)]
+    assert posts == ["/slow", "/quick"]  # the slow one was not posted again
+
+
 async def test_a_token_that_no_webhook_receives_is_reported(tmp_path: Path) -> None:
     for urls, number in (([], 1), (["https://example.org/"], 0)):
         cron = CronConfig.model_validate({"webhookToken": TOKEN, "webhookTokenUrls": urls})

@@ -4,6 +4,8 @@ import logging
 from functools import partial
 from typing import Final
 
+import anyio
+from anyio.abc import TaskGroup
 from msgspec import Struct, field, json
 from msgspec.structs import replace
 
@@ -22,6 +24,8 @@ from skerry.store import Unit
 logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 5
+AT_ONCE: Final = 8
+"""Webhooks that are posted at the same time."""
 RETRIES: Final = Backoff(5.0, 600.0, 4.0)
 POST_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 4_096
@@ -35,28 +39,46 @@ class Webhooks(Struct):
 
     context: GatewayContext
     _client: LiveClient = field(default_factory=LiveClient)
+    _active: set[tuple[str, int]] = field(default_factory=set)
+    """Job and due time of the runs that are being posted."""
+    _limit: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     async def run(self) -> None:
-        """Posts each webhook until its server accepts it, at most five times."""
-        while True:
-            try:
-                seconds = await self.look()
-            except StateError as error:
-                logger.warning("webhooks of cron jobs wait for the store: %s", error)
-                seconds = _RETRY_SECONDS
-            await self.context.signals.wait(POSTS, seconds)
+        """Posts each webhook until its server accepts it, at most five times.
 
-    async def look(self) -> float | None:
-        """Posts the due webhooks; returns the seconds until the next one, or None."""
-        posts = await self.context.store.read(job_records.posts)
-        for post in posts:
-            if post.retry_at <= self.context.clock.now_ms():
+        Several are posted at once: a server that does not answer must not delay the others.
+        """
+        async with anyio.create_task_group() as tasks:
+            while True:
+                try:
+                    seconds = await self.look(tasks)
+                except StateError as error:
+                    logger.warning("webhooks of cron jobs wait for the store: %s", error)
+                    seconds = _RETRY_SECONDS
+                await self.context.signals.wait(POSTS, seconds)
+
+    async def look(self, tasks: TaskGroup) -> float | None:
+        """Begins the due posts; returns the seconds until the next one, or None."""
+        stored = await self.context.store.read(job_records.posts)
+        waiting = [post for post in stored if (post.job_id, post.due_at) not in self._active]
+        now = self.context.clock.now_ms()
+        for post in waiting:
+            if post.retry_at <= now:
+                self._active.add((post.job_id, post.due_at))
+                tasks.start_soon(self._send, post)
+        later = [post.retry_at for post in waiting if post.retry_at > now]
+        return (min(later) - now) / 1000 if later else None
+
+    async def _send(self, post: JobPost) -> None:
+        """Posts a webhook; its end lets `run` look again."""
+        try:
+            async with self._limit:
                 await self._post(post)
-        pending = await self.context.store.read(job_records.posts)
-        if not pending:
-            return None
-        due_at = min(post.retry_at for post in pending)
-        return max((due_at - self.context.clock.now_ms()) / 1000, 0.0)
+        except StateError as error:
+            logger.warning("a webhook of cron job %s waits for the store: %s", post.job_id, error)
+            await anyio.sleep(_RETRY_SECONDS)
+        self._active.discard((post.job_id, post.due_at))
+        self.context.signals.set(POSTS)
 
     async def _post(self, post: JobPost) -> None:
         config = self.context.config()
