@@ -12,7 +12,10 @@ from typing import Any
 import anyio
 import anyio.abc
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
+from skerry.features.browser import chromium
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionId, SessionKey
@@ -24,7 +27,7 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import CallGate, assessed, execute
 from tests.support.browsing import FOLDER, READER, TAINTED, Browsing, browsing, page, ref
 from tests.support.mcp import GUEST, OWNER
-from tests.support.net_lab import PUBLIC, Answer, RecordedRequest, redirect, reply
+from tests.support.net_lab import PUBLIC, Answer, Asked, certificate, redirect, reply
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -317,3 +320,61 @@ async def test_only_the_owner_gets_the_tool(tmp_path: Path) -> None:
             assert assessment.effect is ToolEffect.DENY
             assert assessment.rule == "owner-only-tool"
         assert web.world.connections == []
+
+
+async def test_a_certificate_that_nobody_trusts_is_not_accepted(tmp_path: Path) -> None:
+    context, _ = certificate(tmp_path, "a.example")
+    async with browsing(tmp_path / "home", {}) as web:
+        await web.world.serve(PUBLIC, 443, reply(b"secret"), context)
+        with pytest.raises(ToolError, match="ERR_CERT_AUTHORITY_INVALID"):
+            await web.see("open", url="https://a.example/")
+        assert web.world.sni == ["a.example"]
+        assert web.world.asked == []
+
+
+WORKER = """addEventListener("install", () => skipWaiting());
+addEventListener("activate", (e) => e.waitUntil(clients.claim()));
+addEventListener("message", async (e) => {
+  const log = [];
+  for (const url of e.data) {
+    try { log.push((await fetch(url, {mode: "no-cors"})).type); } catch { log.push("failed"); }
+    const ws = new WebSocket(url.replace("http", "ws"));
+    log.push(await new Promise((done) => {
+      ws.onopen = () => done("open"); ws.onerror = () => done("failed"); }));
+  }
+  e.source.postMessage(log.join(" "));
+});"""
+REGISTERS = """<p id=out></p><script>
+navigator.serviceWorker.onmessage = (e) => { out.textContent = "over " + e.data };
+navigator.serviceWorker.register("/worker").then(() => navigator.serviceWorker.ready)
+  .then((r) => r.active.postMessage(["http://127.0.0.1:%d/", "https://inner.example/"]));
+</script>"""
+
+
+@pytest.mark.abuse(100)
+async def test_a_service_worker_has_the_same_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, file = certificate(tmp_path, "a.example", "inner.example")
+    key = x509.load_pem_x509_certificate(file.read_bytes()).public_key()
+    form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    pin = base64.b64encode(hashlib.sha256(key.public_bytes(*form)).digest()).decode()
+    trusted = f"--ignore-certificate-errors-spki-list={pin}"
+    monkeypatch.setattr(chromium, "FLAGS", (*chromium.FLAGS, trusted))
+
+    async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
+        script = asked.path == "/worker"
+        body = WORKER.encode() if script else page(REGISTERS % seen.tcp)
+        kind = "text/javascript" if script else "text/html"
+        await reply(body, content_type=kind, connection="close")(stream, asked)
+        await stream.aclose()
+
+    names = {"inner_example": "10.0.0.5"}
+    async with watched() as seen, browsing(tmp_path / "home", {}, names) as web:
+        await web.world.serve(PUBLIC, 443, answer, context)
+        await web.world.serve("10.0.0.5", 443, reply(b"secret"), context)
+        await web.see("open", url="https://a.example/")
+        await web.act("wait", text="over", seconds=60)
+        assert "over failed failed failed failed" in await web.see("snapshot")
+        assert seen.arrived == []
+        assert {address for address, _ in web.world.connections} == {PUBLIC}

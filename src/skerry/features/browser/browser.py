@@ -201,7 +201,7 @@ class Browser:
     def _refusal(self, url: str) -> Refusal | None:
         scheme = url.partition(":")[0].lower()
         if scheme in _NETWORK:
-            return self.traffic.refusal(url)
+            return self.traffic.request(url)
         if scheme in _INNER:
             return None
         return Refusal("scheme", f"The scheme {scheme[:20]} is not http or https.")

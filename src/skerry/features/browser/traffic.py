@@ -23,6 +23,18 @@ from skerry.policy.urls import Refusal, Target, parse_url
 MAX_REFUSALS: Final = 50
 """Number of refusals that are kept for messages."""
 MAX_CONNECTIONS: Final = 256
+MAX_HOSTS: Final = 10_000
+"""Number of hosts of requests of pages that are kept; above it the set is emptied."""
+VENDOR: Final = (
+    "google.com",
+    "googleapis.com",
+    "googleusercontent.com",
+    "gstatic.com",
+    "gvt1.com",
+    "services.invalid",
+)
+"""Domains of services that Chromium contacts for itself, such as a test for portals of networks.
+A host below them is reached only if a page has requested it."""
 _NAME: Final = "browser"
 
 Dialer = Callable[[NetworkRules], Connect]
@@ -45,6 +57,7 @@ class Traffic:
         self._rules = rules
         self.refused: deque[Refused] = deque(maxlen=MAX_REFUSALS)
         """The last refusals."""
+        self._requested: set[str] = set()
         self.credentials = (_NAME, secrets.token_urlsafe(32))
         self.port = 0
         """Port of the proxy; 0 before it listens."""
@@ -54,6 +67,17 @@ class Traffic:
         target = parse_url(url)
         return target if isinstance(target, Refusal) else check_target(target, self._rules())
 
+    def request(self, url: str) -> Refusal | None:
+        """Returns the rule that refuses a request of a page; else its host may be connected."""
+        target = parse_url(url)
+        if isinstance(target, Refusal):
+            return target
+        if (refusal := check_target(target, self._rules())) is None:
+            if len(self._requested) >= MAX_HOSTS:
+                self._requested.clear()
+            self._requested.add(target.host)
+        return refusal
+
     async def connect(self, host: str, port: int, seconds: float | None) -> Stream:
         """Opens a connection under the rules; records a refusal.
 
@@ -61,6 +85,9 @@ class Traffic:
             TargetRefusedError: the policy refuses the host.
             httpx2.ConnectError: the host cannot be reached.
         """
+        if host not in self._requested and any(_is_below(host, each) for each in VENDOR):
+            # Not recorded: no page is concerned.
+            raise TargetRefusedError(Refusal("browser-service", f"No page requested {host}."))
         try:
             return await self._dialer(self._rules())(host, port, seconds)
         except TargetRefusedError as error:
@@ -85,6 +112,11 @@ class Traffic:
 
         async with in_background(accept):
             yield
+
+
+def _is_below(host: str, domain: str) -> bool:
+    """Returns whether a host is the domain, or below it."""
+    return host == domain or host.endswith(f".{domain}")
 
 
 async def _admit(_: Target) -> Refusal | None:

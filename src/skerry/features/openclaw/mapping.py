@@ -22,6 +22,7 @@ _OWN_KEYS: Final[tuple[tuple[KeyPath, str], ...]] = (
         "this gateway has its own; both use 18789, so stop the other one or set gateway.port",
     ),
     (("agents", "defaults", "workspace"), ""),
+    (("browser",), "this gateway drives its own browser; set browser.enabled for it"),
     (("plugins",), "plugins of OpenClaw are programs of Node"),
     (("meta",), ""),
     (("wizard",), ""),

@@ -9,7 +9,9 @@ from skerry.config.root import Config
 from skerry.features.browser.tool import BrowserTool
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionId
+from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import ToolEffect
+from skerry.ports.tool import call_of
 from skerry.runtime.tool_calls import CallGate, assessed
 from tests.support.browsing import READER, TAINTED, Configured
 from tests.support.mcp import OWNER
@@ -62,3 +64,17 @@ async def test_reading_is_allowed_in_a_tainted_run(tmp_path: Path) -> None:
     arguments = {"action": "open", "url": "http://a.example/"}
     assessment = await assessed(made, arguments, TAINTED, GATE)
     assert assessment.effect is ToolEffect.ALLOW
+
+
+class Foreign(BrowserTool):
+    """A tool that a plugin registers under the same name."""
+
+    plugin = "foreign"
+
+
+def test_a_tool_of_a_plugin_does_not_exempt_its_calls(tmp_path: Path) -> None:
+    made, configured = tool(tmp_path)
+    arguments = {"action": "snapshot"}
+    assert call_of(made, arguments, TAINTED, NO_LAYERS).reads
+    assert not call_of(Foreign(configured.host), arguments, TAINTED, NO_LAYERS).reads
+    assert not call_of(made, {"action": "unknown"}, TAINTED, NO_LAYERS).reads

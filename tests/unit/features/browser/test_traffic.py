@@ -137,3 +137,24 @@ async def test_a_fixed_number_of_refusals_is_kept(monkeypatch: pytest.MonkeyPatc
         for _ in range(3):
             await ask(traffic, b"CONNECT 127.0.0.1:443")
         assert len(traffic.refused) == 2
+
+
+async def test_a_service_of_the_vendor_is_reached_only_by_a_page() -> None:
+    host = "connectivitycheck.gstatic.com"
+    async with lab(**{host.replace(".", "_"): PUBLIC}) as world, served(world) as traffic:
+        await world.serve(PUBLIC, 443, reply())
+        line = f"CONNECT {host}:443".encode()
+        assert b"[browser-service]" in await ask(traffic, line)
+        assert world.resolved == []
+        assert list(traffic.refused) == []
+        assert traffic.request("http://127.0.0.1/") is not None
+        assert traffic.request(f"https://{host}/x") is None
+        assert b"200 Connection" in await ask(traffic, line)
+
+
+async def test_hosts_of_pages_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "MAX_HOSTS", 2)
+    async with lab() as world, served(world) as traffic:
+        for number in range(5):
+            assert traffic.request(f"http://host{number}.example/") is None
+        assert len(traffic._requested) <= 2
