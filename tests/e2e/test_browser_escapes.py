@@ -27,7 +27,7 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import CallGate, assessed, execute
 from tests.support.browsing import FOLDER, READER, TAINTED, Browsing, browsing, page, ref
 from tests.support.mcp import GUEST, OWNER
-from tests.support.net_lab import PUBLIC, Answer, Asked, certificate, redirect, reply
+from tests.support.net_lab import PUBLIC, Answer, RecordedRequest, certificate, redirect, reply
 
 pytestmark = pytest.mark.full("Chromium")
 
@@ -362,7 +362,7 @@ async def test_a_service_worker_has_the_same_way_out(
     trusted = f"--ignore-certificate-errors-spki-list={pin}"
     monkeypatch.setattr(chromium, "FLAGS", (*chromium.FLAGS, trusted))
 
-    async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
+    async def answer(stream: anyio.abc.ByteStream, asked: RecordedRequest) -> None:
         script = asked.path == "/worker"
         body = WORKER.encode() if script else page(REGISTERS % seen.tcp)
         kind = "text/javascript" if script else "text/html"

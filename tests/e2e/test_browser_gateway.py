@@ -14,7 +14,7 @@ import pytest
 from skerry.hooks.hooks import Hooks
 from tests.e2e.test_approvals import begin, final
 from tests.support.browsing import page, processes, ref, until_none
-from tests.support.net_lab import PUBLIC, Asked, lab, reply
+from tests.support.net_lab import PUBLIC, RecordedRequest, lab, reply
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
 
@@ -32,7 +32,7 @@ async def site() -> AsyncIterator[tuple[str, list[str]]]:
     """Serves a page on this machine; yields its host with the port, and the requests."""
     async with lab() as world:
 
-        async def answer(stream: anyio.abc.ByteStream, asked: Asked) -> None:
+        async def answer(stream: anyio.abc.ByteStream, asked: RecordedRequest) -> None:
             await reply(page(FORM), content_type="text/html", connection="close")(stream, asked)
             await stream.aclose()
 
