@@ -123,7 +123,7 @@ def main() -> int:
     """Returns 1 if a benchmark could not run, or with `--strict` if a budget was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="all without any")
-    parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md anew")
+    parser.add_argument("--save", action="store_true", help="write docs/benchmarks.md again")
     parser.add_argument("--strict", action="store_true", help="fail when a budget is missed")
     parser.add_argument("--times", type=int, default=1, help="runs of each; the medians count")
     parser.add_argument("--minutes", help="of those that take many")

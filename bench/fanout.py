@@ -1,4 +1,4 @@
-"""CPU of telling one event to one more client."""
+"""CPU of sending one event to one more client."""
 
 import statistics
 from contextlib import AsyncExitStack, suppress

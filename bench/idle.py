@@ -64,7 +64,7 @@ async def main() -> None:
         f"CPU per turn that {MAX_CLIENTS} clients hear, ms",
         "",
         f"{turn * 1e3:.0f}",
-        f"to let one in took {connect_cpu / MAX_CLIENTS * 1e3:.2f} ms",
+        f"to accept one took {connect_cpu / MAX_CLIENTS * 1e3:.2f} ms",
     )
 
 

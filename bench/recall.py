@@ -1,7 +1,7 @@
 """Cost of finding passages: words, vectors, both, beside FTS5 and a full scan in the same run.
 
-Texts are synthetic (words by Zipf's law), vectors stand around centres. Each size runs in a process
-of its own, so that its memory is its own. The embedding of the question is not in it.
+Texts are synthetic (words by Zipf's law), vectors lie around centres. Each size runs in a separate
+process, so that its memory can be measured. The embedding of the question is not included.
 """
 
 import random

@@ -139,7 +139,7 @@ class Traffic:
         self._same = SameWork()
 
     async def minute(self, rate: float = RATE, limit: float = math.inf) -> int:
-        """Sends messages for a minute, `rate` a second, until there are `most` in all.
+        """Sends messages for a minute, `rate` a second, until there are `limit` in all.
 
         Returns the number of answered messages.
         """

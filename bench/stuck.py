@@ -1,4 +1,4 @@
-"""Effect of a client that asks for much and never reads, on the others and on the memory."""
+"""Effect of a client that requests much and never reads, on other clients and on the memory."""
 
 import statistics
 

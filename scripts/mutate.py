@@ -1,4 +1,4 @@
-"""Applies patches that spoil the source, one at a time, and checks that the named tests fail.
+"""Applies patches that break the source, one at a time, and checks that the named tests fail.
 
 `tests/mutations` lists the patches by part: a text that occurs once in a file, its replacement, and
 the tests that must fail. Each patch is applied to a copy of the tree, in which its tests run. `make

@@ -22,7 +22,7 @@ CONVENTIONS: Final = frozenset(
     {"plugin", "config", "methods", "commands", "cli", "cli_run", "tables", "checks", "service"}
     | {"late", "__main__", "__init__", "adapter", "wire", "api", "markup"}
 )
-"""Files that features and channels name alike, by what each file is for."""
+"""Files that features and channels name alike, by their purpose."""
 SEPARATE: Final = ("skerry/features", "skerry/channels")
 """Folders of packages that do not import each other."""
 KERNEL: Final = "skerry"

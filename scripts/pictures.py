@@ -262,7 +262,7 @@ async def take_panels(browser: Browser) -> None:
 
 
 async def talk(page: Page, *questions: str) -> None:
-    """Asks one after the other."""
+    """Asks the questions one after the other."""
     for number, question in enumerate(questions, start=1):
         await page.get_by_label("Message", exact=True).fill(question)
         await page.keyboard.press("Enter")

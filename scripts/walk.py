@@ -10,7 +10,7 @@ mirror, is listed separately and does not count: no client waits for it.
 
     python -m scripts.walk              the files in the order in which they are entered
     python -m scripts.walk --functions  the functions too
-    python -m scripts.walk --most 60    exit 1 where there are more files
+    python -m scripts.walk --most 60    exits with code 1 if there are more files
 """
 
 import argparse
@@ -168,7 +168,9 @@ def main() -> int:
     """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(description="Print the way of a message, file by file.")
     parser.add_argument("--functions", action="store_true", help="print the functions too")
-    parser.add_argument("--most", type=int, metavar="N", help="exit 1 where there are more files")
+    parser.add_argument(
+        "--most", type=int, metavar="N", help="exit with code 1 if there are more files"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         follower = anyio.run(followed, Path(home))

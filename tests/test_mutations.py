@@ -19,7 +19,7 @@ def proved() -> set[str]:
     return findings | {"promises"} | {f"rules.{rule}" for rule in rules()}
 
 
-def test_what_each_spoils_stands_there_once() -> None:
+def test_the_text_of_each_patch_occurs_exactly_once() -> None:
     faults = {patch.name: fault(patch) for patch in PATCHES}
     assert faults
     wrong = {name: why for name, why in faults.items() if why}

@@ -30,7 +30,7 @@ SQL = re.compile(
 TABLES = re.compile(r"features/\w+/tables\.py")
 
 
-def test_sql_stands_in_the_store_or_in_the_tables_of_a_feature() -> None:
+def test_sql_is_in_the_store_or_in_the_tables_of_a_feature() -> None:
     found = {
         file
         for file in files()

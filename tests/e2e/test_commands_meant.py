@@ -128,7 +128,7 @@ async def test_a_few_words_are_not_summarised_into_more(tmp_path: Path) -> None:
         assert await owner.say("/compact") == "⚠️ There is nothing to summarise yet."
 
 
-async def test_commands_stand_behind_no_prefix_and_blank_messages_ask_no_model(
+async def test_commands_have_no_prefix_and_blank_messages_call_no_model(
     tmp_path: Path,
 ) -> None:
     platform = FakePlatform(tmp_path / "platform")

@@ -64,7 +64,7 @@ def config(url: str, **options: Any) -> dict[str, Any]:
 @pytest.mark.requirement("memwal-runs-in-gateway")
 @pytest.mark.requirement("memwal-recall-block-format")
 @pytest.mark.requirement("memwal-recall-prepend-context")
-async def test_memories_stand_before_the_prompt_and_not_in_the_transcript(tmp_path: Path) -> None:
+async def test_memories_are_before_the_prompt_and_not_in_the_transcript(tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: ["Noted."])
     async with fake_relayer() as (relayer, url):
         relayer.add("User prefers TypeScript for backend work")

@@ -47,7 +47,7 @@ def noted(home: Path) -> list[str]:
     [{"model": "den/small"}, {}, {"model": "den/small", "models": {"den/small": {}}}],
     ids=["a configured model", "the first usable", "a list of allowed ones"],
 )
-async def test_a_model_that_was_taken_off_the_list_is_not_asked_and_its_person_hears_of_it_once(
+async def test_a_removed_model_is_not_called_and_the_person_is_notified_once(
     tmp_path: Path, defaults: dict[str, Any]
 ) -> None:
     async with StubModelServer(lambda body: [f"by {body['model']}"]) as server:

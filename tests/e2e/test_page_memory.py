@@ -53,7 +53,7 @@ async def test_its_modules_are_loaded_when_it_is_first_opened(
     await expect(page.get_by_role("dialog", name="Memory")).to_be_hidden()
 
 
-async def test_a_hit_says_why_it_stands_there_and_leads_to_its_lines(
+async def test_a_hit_shows_the_reasons_for_its_rank_and_links_to_its_lines(
     browser: Chromium, gateway: GatewayProcess
 ) -> None:
     (workspace(gateway) / "MEMORY.md").write_text(LONG_TERM)

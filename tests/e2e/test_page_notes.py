@@ -55,9 +55,7 @@ async def test_text_gives_way_when_another_model_answers(browser: Chromium, rig:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_what_is_to_know_of_an_answer_stands_below_it(
-    browser: Chromium, rig: Rig, scheme: Any
-) -> None:
+async def test_notes_on_an_answer_are_below_it(browser: Chromium, rig: Rig, scheme: Any) -> None:
     page, run_id = await asking(browser, rig, color_scheme=scheme, reduced_motion="reduce")
     await write(
         rig, [UserMessage((TextBlock("hello"),), 1), answer(TextBlock("hi"))], names=[run_id]
@@ -69,7 +67,7 @@ async def test_what_is_to_know_of_an_answer_stands_below_it(
     assert await complaints(page) == []
 
 
-async def test_a_conversation_that_began_anew_says_so_discreetly(
+async def test_a_conversation_that_was_reset_says_so_discreetly(
     browser: Chromium, rig: Rig
 ) -> None:
     message = notice("A new conversation. `/resume` brings the last one back.", 1)

@@ -140,7 +140,7 @@ async def test_a_command_that_is_sent_is_no_longer_offered(browser: Chromium, ri
     await expect(page.get_by_role("option")).to_have_count(0)
 
 
-async def test_commands_that_are_known_late_are_offered_to_a_slash_that_stands(
+async def test_commands_that_load_late_are_offered_to_a_typed_slash(
     browser: Chromium, rig: Rig
 ) -> None:
     page = await browser.tab()

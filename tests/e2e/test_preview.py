@@ -118,7 +118,7 @@ async def test_a_rate_limit_stops_edits_and_loses_nothing(tmp_path: Path) -> Non
         assert await gateway.stop() == 0
 
 
-async def test_a_message_that_a_person_deleted_is_sent_anew(tmp_path: Path) -> None:
+async def test_a_message_that_a_person_deleted_is_sent_again(tmp_path: Path) -> None:
     gate = ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, gate, LAST]]
     async with growing(tmp_path, script) as (server, gateway):

@@ -122,7 +122,7 @@ async def test_a_write_over_the_wire_is_told_once(tmp_path: Path) -> None:
         assert news["changedPaths"] == ["cron.maxConcurrentRuns"]
 
 
-async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it(
+async def test_the_gateway_restarts_in_its_process_when_a_change_needs_it(
     tmp_path: Path,
 ) -> None:
     token = "5eed" * 12

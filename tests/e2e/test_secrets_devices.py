@@ -14,7 +14,7 @@ PASSWORD = "canary-password-0123456789abcdef"  # noqa: S105 - a stand-in to look
 WRONG = "canary-guess-0123456789abcdef"
 
 
-async def test_a_password_and_a_devices_token_stand_nowhere(
+async def test_a_password_and_a_devices_token_are_stored_nowhere(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"

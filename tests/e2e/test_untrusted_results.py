@@ -21,7 +21,7 @@ def results(body: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.abuse(101)
-async def test_what_a_tool_read_stands_in_one_fence_and_stays_so_over_a_kill(
+async def test_a_tool_result_is_in_one_fence_also_after_a_kill(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as (gateway, model):

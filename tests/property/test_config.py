@@ -45,7 +45,7 @@ def trees_with_secrets(draw: st.DrawFn) -> Any:
 
 
 @given(trees_with_secrets())
-def test_redaction_leaves_no_canary_wherever_the_secret_stands(tree: Any) -> None:
+def test_redaction_leaves_no_canary_at_any_position_of_the_secret(tree: Any) -> None:
     assert CANARY not in json.dumps(redact(tree))
 
 

@@ -122,7 +122,7 @@ RUNS = settings(
 )
 
 
-def test_rests_follow_the_rules_in_every_order() -> None:
+def test_cooldowns_follow_the_rules_in_every_order() -> None:
     run_state_machine_as_test(Rotation, settings=RUNS)
 
 

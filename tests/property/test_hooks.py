@@ -29,7 +29,7 @@ names = st.none() | st.text(max_size=3)
 
 @given(st.lists(st.tuples(priorities, names, names), max_size=6))
 @settings(deadline=None)
-def test_contexts_stand_in_order_of_priority_and_the_last_system_prompt_counts(
+def test_contexts_are_in_order_of_priority_and_the_last_system_prompt_counts(
     plan: list[tuple[int, str | None, str | None]],
 ) -> None:
     async def play() -> PromptDraft:

@@ -172,7 +172,7 @@ class Callback:
 
 @asynccontextmanager
 async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callback]:
-    """Listens on the loopback address for the block; only paths that begin with `wanted` are valid.
+    """Listens on the loopback address for the block; only targets that begin with `path` are valid.
 
     Raises:
         OSError: the port is in use.

@@ -217,7 +217,7 @@ async def test_the_older_page_edits_a_file_of_an_agent(face: Face) -> None:
 
 
 @pytest.mark.parametrize("face", [OLD, NEW], indirect=True)
-async def test_a_conversation_goes_on_stops_and_begins_anew(face: Face) -> None:
+async def test_a_conversation_continues_stops_and_is_reset(face: Face) -> None:
     await face.open("chat?session=main" if face.version == OLD else "chat/main")
     page = face.page
     for text in ("the first", "the second"):

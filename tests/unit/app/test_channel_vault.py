@@ -96,7 +96,7 @@ async def test_what_a_restore_brings_back_is_behind_even_of_the_same_day(tmp_pat
         assert await vault(store, tmp_path).read("kind", "one") == b"1"
 
 
-async def test_a_lost_or_broken_key_file_is_made_anew(store: Store, tmp_path: Path) -> None:
+async def test_a_lost_or_broken_key_file_is_rebuilt(store: Store, tmp_path: Path) -> None:
     ours = vault(store, tmp_path)
     key = (await ours.open()).key
     await ours.write([VaultEntry("kind", "one", b"1")])

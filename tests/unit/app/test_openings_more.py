@@ -118,7 +118,7 @@ async def test_a_muted_conversation_is_told_nothing_on_the_platform(tmp_path: Pa
         assert (await transcript_texts(core, ALICE))[0].startswith("🌱")
 
 
-async def test_everybody_begins_their_own_conversation_anew_and_no_other(tmp_path: Path) -> None:
+async def test_everybody_resets_their_own_conversation_and_no_other(tmp_path: Path) -> None:
     async with Opened(tmp_path, owners=("memory:boss",)) as core:
         group = {"kind": PeerKind.GROUP, "peer": "family"}
         group_key = SessionKey.parse("agent:main:memory:group:family")
@@ -153,7 +153,7 @@ async def test_a_stranger_chooses_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("hooks-session-boundaries")
-async def test_plugins_hear_of_every_change_in_order(tmp_path: Path) -> None:
+async def test_plugins_receive_every_change_in_order(tmp_path: Path) -> None:
     heard: list[tuple[str, Any]] = []
     hooks = Hooks()
 

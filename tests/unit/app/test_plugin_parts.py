@@ -125,7 +125,7 @@ async def test_an_event_reaches_who_may_read_it_with_what_the_route_got(tmp_path
         assert not [frame for frame in other.frames if frame.get("event") == "pond.leapt"]
 
 
-async def test_a_panel_is_served_to_whoever_has_its_ticket(tmp_path: Path) -> None:
+async def test_a_panel_is_served_to_every_holder_of_its_ticket(tmp_path: Path) -> None:
     async with gateway(tmp_path, config(pond(tmp_path))) as (_, address, http):
         async with GatewayClient(address) as client:
             (panel,) = (await client.request("plugins.panels"))["panels"]

@@ -137,7 +137,7 @@ async def test_tool_calls_are_told_as_messages(
         assert await person.sent() == expected
 
 
-async def test_groups_hear_nothing_of_tools(tmp_path: Path) -> None:
+async def test_groups_receive_no_messages_about_tools(tmp_path: Path) -> None:
     call = ToolCall("c1", "read", {"path": "note.txt"})
     group = ReplyTo(CHANNEL, ACCOUNT, Peer(PeerKind.GROUP, "g"), "m1")
     async with chat(tmp_path, [[call], ["Done."]], verboseDefault="full") as person:

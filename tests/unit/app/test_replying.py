@@ -208,7 +208,7 @@ def _second_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_second_model")
-async def test_another_model_begins_anew_with_a_mark_where_a_block_has_left(tmp_path: Path) -> None:
+async def test_another_model_starts_over_with_a_mark_where_a_block_has_left(tmp_path: Path) -> None:
     script: list[list[Step]] = [[ONE, "And th", ModelOverloadedError("busy")], [TWO, THREE]]
     async with chat(tmp_path, script, **BLOCKS) as person:
         result = await person.ask()

@@ -109,7 +109,7 @@ async def test_it_survives_one_restart_after_the_other(tmp_path: Path) -> None:
         assert await answers(person) == [ONE + TWO + THREE]
 
 
-async def test_a_model_that_begins_anew_all_the_same_repeats_nothing(tmp_path: Path) -> None:
+async def test_a_model_that_starts_over_all_the_same_repeats_nothing(tmp_path: Path) -> None:
     async with torn(tmp_path, [[ONE, TWO]], 2):
         pass
     async with again(tmp_path, [[ONE, TWO, THREE]]) as person:

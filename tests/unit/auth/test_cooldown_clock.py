@@ -18,7 +18,7 @@ def rested(error: ModelError) -> Cooldowns:
 
 
 @pytest.mark.parametrize("back", [2 * HOUR, DAY, 30 * DAY])
-def test_it_rests_no_longer_where_the_clock_went_back_to_before_the_failure(back: int) -> None:
+def test_it_does_not_cool_down_longer_when_the_clock_is_set_before_the_failure(back: int) -> None:
     cooldowns = rested(ModelRateLimitError("slow down"))
     assert cooldowns.verdict(KEY, "stamp", NOW - back) is Availability.PROBE
     assert cooldowns.rows(NOW - back) == []

@@ -191,7 +191,7 @@ NAMES = st.lists(st.sampled_from(["p:a", "p:b", "p:c", "p:d"]), unique=True, min
 
 
 @given(NAMES, NAMES, st.dictionaries(st.sampled_from(["main/p:a", "main/p:b"]), st.integers(0, 9)))
-def test_nothing_is_lost_or_doubled_and_what_rests_comes_last(
+def test_no_profile_is_lost_or_doubled_and_cooling_ones_are_last(
     names: list[str], explicit: list[str], used: dict[str, int]
 ) -> None:
     profiles = [profile(name) for name in names]

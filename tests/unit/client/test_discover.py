@@ -34,7 +34,9 @@ def test_a_gateway_that_runs_on_another_port_is_found(environ: dict[str, str]) -
     assert find(environ).url == "ws://127.0.0.1:7"
 
 
-def test_the_environment_stands_over_the_file_and_flags_over_both(environ: dict[str, str]) -> None:
+def test_the_environment_overrides_the_file_and_flags_override_both(
+    environ: dict[str, str],
+) -> None:
     environ |= {"SKERRY_GATEWAY_TOKEN": ENV_TOKEN, "SKERRY_GATEWAY_PORT": "8"}
     assert (find(environ).url, find(environ).token) == ("ws://127.0.0.1:8", ENV_TOKEN)
     address = find(environ, url="ws://localhost:9", token=FLAG_TOKEN)

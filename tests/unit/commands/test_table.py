@@ -55,7 +55,7 @@ def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
         ("/", None),
     ],
 )
-def test_a_command_stands_at_the_begin_and_a_path_is_none(
+def test_a_command_begins_the_text_and_a_path_is_none(
     text: str, expected: tuple[str, str] | None
 ) -> None:
     matched = table("note", "bare").match(text)

@@ -129,7 +129,7 @@ def test_a_token_that_nothing_could_match_is_refused(token: str) -> None:
     assert "gateway.auth.token" in errors({"gateway": {"auth": {"token": token}}})
 
 
-def test_no_value_of_the_file_stands_in_an_error() -> None:
+def test_no_value_of_the_file_is_in_an_error() -> None:
     canary = "sk-canary"
     tree = {
         "gateway": {"port": canary, "auth": {"token": [canary], "mode": canary}},
@@ -144,7 +144,7 @@ def test_no_value_of_the_file_stands_in_an_error() -> None:
 
 
 @pytest.mark.requirement("config-agent-id")
-def test_an_id_that_stands_twice_is_an_error_at_its_place() -> None:
+def test_a_duplicate_id_is_an_error_at_its_path() -> None:
     found = errors({"agents": {"list": [{"id": "a"}, {"id": "b"}, {"id": "a"}]}})
     assert "agents.list[0]" in found["agents.list[2].id"].message
 

@@ -17,7 +17,7 @@ def config(tree: dict[str, Any]) -> Config:
 
 
 @pytest.mark.requirement("pruning-config-path")
-def test_both_sections_may_stand_under_agent_as_older_files_have_them() -> None:
+def test_both_sections_may_be_below_agent_as_in_older_files() -> None:
     old = {"contextPruning": {"mode": "cache-ttl"}, "compaction": {"keepRecentTokens": 7}}
     defaults = config({"agent": old}).agents.defaults
     assert defaults.context_pruning.mode == "cache-ttl"

@@ -61,7 +61,7 @@ def test_a_removed_line_leaves_no_empty_one_and_the_comments_about_it_stay() -> 
     assert "// two\r\n" in changed(text, b=...)
 
 
-def test_a_key_that_stands_twice_is_changed_where_it_counts_and_removed_whole() -> None:
+def test_a_duplicate_key_is_changed_where_it_counts_and_removed_completely() -> None:
     text = "{a: {b: 1}, a: {b: 2}}"
     before = source.parse(Path(), text)
     assert edited(text, before, {"a": {"b": 3}}) == "{a: {b: 1}, a: {b: 3}}"

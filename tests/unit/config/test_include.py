@@ -37,7 +37,7 @@ def refused(home: Path, root: Any, **files: Any) -> str:
     return str(issue)
 
 
-def test_what_stands_beside_an_include_counts_over_it(home: Path) -> None:
+def test_a_key_beside_an_include_overrides_it(home: Path) -> None:
     a = {"x": 1, "y": {"z": [1], "k": 1}}
     assert tree(home, {"s": {"$include": "./a.json", "y": {"z": [2], "k": 2}}}, a=a) == {
         "s": {"x": 1, "y": {"z": [1, 2], "k": 2}}
@@ -106,7 +106,7 @@ def chain(home: Path, files: int) -> Any:
     return tree(home, {"$include": "f0.json"}, **parts, **{f"f{files - 1}": {"end": 1}})
 
 
-def test_ten_files_may_stand_in_each_other_and_no_more(home: Path) -> None:
+def test_ten_files_may_include_each_other_and_no_more(home: Path) -> None:
     assert chain(home, MAX_DEPTH) == {"end": 1}
     with pytest.raises(ConfigInvalidError, match="nested too deep"):
         chain(home, MAX_DEPTH + 1)

@@ -72,7 +72,7 @@ def test_a_form_can_edit_every_key(tree: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("section", ["pruneAfter", "maxDiskBytes"])
 @pytest.mark.parametrize("value", ["30d", 30])
-def test_a_duration_and_a_size_stand_in_the_schema_as_a_person_writes_them(
+def test_durations_and_sizes_are_in_the_schema_as_a_person_writes_them(
     tree: dict[str, Any], section: str, value: object
 ) -> None:
     file = {"session": {"maintenance": {section: value}}}
@@ -81,7 +81,7 @@ def test_a_duration_and_a_size_stand_in_the_schema_as_a_person_writes_them(
     assert kept["pruneAfter"]["default"] == "30d"
 
 
-def test_the_schema_for_forms_is_made_once_for_whoever_asks_at_the_same_time() -> None:
+def test_the_schema_for_forms_is_made_once_for_concurrent_requests() -> None:
     for_forms.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: for_forms(), range(64)))

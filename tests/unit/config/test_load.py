@@ -92,9 +92,7 @@ def test_mode_none_needs_no_token_and_says_what_it_opens(environ: dict[str, str]
 
 @pytest.mark.requirement("wire-auth-token-match")
 @pytest.mark.parametrize("name", ["SKERRY_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN"])
-def test_a_token_of_the_environment_stands_over_the_file(
-    environ: dict[str, str], name: str
-) -> None:
+def test_a_token_of_the_environment_overrides_the_file(environ: dict[str, str], name: str) -> None:
     written(environ, '{"gateway": {"auth": {"mode": "none", "token": "of-the-file"}}}')
     loaded = load(environ | {name: TOKEN})
     auth = loaded.config.gateway.auth
@@ -179,7 +177,7 @@ def test_a_state_directory_that_cannot_be_made_is_an_error_with_a_remedy(tmp_pat
     assert "SKERRY_STATE_DIR" in caught.value.remedy
 
 
-def test_no_secret_stands_in_what_is_printed_of_a_loaded_configuration(
+def test_no_secret_is_in_the_printed_configuration(
     environ: dict[str, str],
 ) -> None:
     written(environ, '{"gateway": {"auth": {"token": "' + TOKEN + '"}}}')

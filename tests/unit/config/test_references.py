@@ -42,7 +42,7 @@ def test_a_value_is_not_looked_at_again() -> None:
     assert Substitution({"A": "${B}", "B": "x"}).value("${A}") == "${B}"
 
 
-def test_an_object_refers_where_a_secret_stands_and_nowhere_else() -> None:
+def test_an_object_is_a_reference_where_a_secret_is_expected_and_nowhere_else() -> None:
     reference = {"source": "env", "provider": "default", "id": "A"}
     found = Substitution(ENVIRON).value({"apiKey": reference, "headers": {"x": reference}})
     assert found == {"apiKey": "one", "headers": {"x": "one"}}

@@ -165,7 +165,7 @@ def test_a_program_that_others_can_change_is_not_run(home: Path) -> None:
     home.chmod(0o700)
 
 
-def test_whoever_only_checks_or_writes_runs_nothing(home: Path) -> None:
+def test_checking_or_writing_the_configuration_runs_no_program(home: Path) -> None:
     command = program(home, f'touch "{home}/ran"; echo x')
     environ = written(home, {"source": "exec", "command": str(command), "jsonOnly": False})
     file = home / "skerry.json"

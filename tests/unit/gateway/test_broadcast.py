@@ -236,7 +236,9 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
     ]
 
 
-async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Broadcast) -> None:
+async def test_a_client_without_the_read_scope_receives_only_ticks_and_the_shutdown(
+    broadcast: Broadcast,
+) -> None:
     deaf = Ear()
     broadcast.add(deaf, 4, Role.OPERATOR, (), tools=True)
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
@@ -248,7 +250,7 @@ async def test_who_may_not_read_hears_only_that_the_gateway_lives(broadcast: Bro
     assert shutdown["payload"] == {"reason": "stop", "restartExpectedMs": 30_000}
 
 
-async def test_who_left_hears_nothing(broadcast: Broadcast, ear: Ear) -> None:
+async def test_a_disconnected_client_receives_nothing(broadcast: Broadcast, ear: Ear) -> None:
     broadcast.remove(ear)
     tell(broadcast, TextDelta("a"), ended())
     broadcast.tick()
@@ -322,7 +324,7 @@ async def test_version_3_gets_what_version_3_knows(broadcast: Broadcast) -> None
     assert final["payload"]["message"]["content"] == [{"type": "text", "text": "pong"}]
 
 
-async def test_version_3_hears_of_an_abort_and_of_a_failure(broadcast: Broadcast) -> None:
+async def test_version_3_receives_an_abort_and_a_failure(broadcast: Broadcast) -> None:
     old = Ear("old")
     broadcast.add(old, 3, Role.OPERATOR, (READ,), tools=False)
     tell(broadcast, ended(stop_reason=StopReason.ABORTED, payloads=("so",), aborted_by="rpc"))

@@ -38,7 +38,7 @@ async def test_long_texts_are_cut_where_the_client_asks(rig: Rig, wire: Wire) ->
     assert await texts(wire) == ["x" * 100]
 
 
-async def test_a_note_stands_in_the_transcript_and_is_told(rig: Rig, wire: Wire) -> None:
+async def test_a_note_is_in_the_transcript_and_in_an_event(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "hi")
     note = {"sessionKey": "chat", "message": "done", "label": "backup"}
     payload = await wire.call("chat.inject", note)
@@ -48,7 +48,7 @@ async def test_a_note_stands_in_the_transcript_and_is_told(rig: Rig, wire: Wire)
     assert (written["role"], written["model"]) == ("assistant", "gateway-injected")
 
 
-async def test_clients_hear_of_a_note(rig: Rig, wire: Wire) -> None:
+async def test_clients_receive_the_event_of_a_note(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "hi")
     async with connected(rig.url) as other:
         await other.call("chat.inject", {"sessionKey": "chat", "message": "done"})
@@ -89,7 +89,7 @@ async def test_a_page_gets_all_it_needs_at_once(rig: Rig, wire: Wire) -> None:
 # What subscribers hear
 
 
-async def test_only_subscribers_hear_of_sessions(rig: Rig, wire: Wire) -> None:
+async def test_only_subscribers_receive_events_of_sessions(rig: Rig, wire: Wire) -> None:
     assert await wire.call("sessions.subscribe") == {"subscribed": True}
     async with connected(rig.url) as other:
         await other.call("sessions.patch", {"key": "chat", "label": "new"})
@@ -104,7 +104,7 @@ async def test_only_subscribers_hear_of_sessions(rig: Rig, wire: Wire) -> None:
         assert not [frame for frame in other.frames if frame.get("event") == "sessions.changed"]
 
 
-async def test_a_follower_hears_each_message_once(rig: Rig, wire: Wire) -> None:
+async def test_a_follower_receives_each_message_once(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "before")
     follow = await wire.call("sessions.messages.subscribe", {"key": "chat"})
     assert follow == {"subscribed": True, "key": str(CHAT)}
@@ -119,7 +119,7 @@ async def test_a_follower_hears_each_message_once(rig: Rig, wire: Wire) -> None:
     assert (first["sessionKey"], first["sessionId"]) == (str(CHAT), "id-chat")
 
 
-async def test_a_follower_hears_the_new_session_and_not_the_restored_one(
+async def test_a_follower_receives_the_new_session_and_not_the_restored_one(
     rig: Rig, wire: Wire
 ) -> None:
     old_id = await talk(rig, CHAT, "old")
@@ -164,7 +164,7 @@ async def test_what_cannot_be_told_of_one_session_ends_no_gateway(
     )
 
 
-async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:
+async def test_an_unsubscribed_client_receives_nothing(rig: Rig, wire: Wire) -> None:
     await talk(rig, CHAT, "hi")
     await wire.call("sessions.messages.subscribe", {"key": "chat"})
     gone = await wire.call("sessions.messages.unsubscribe", {"key": "chat"})
@@ -176,9 +176,7 @@ async def test_who_follows_no_more_hears_nothing(rig: Rig, wire: Wire) -> None:
     assert payload["message"]["content"][0]["text"] == "heard"
 
 
-async def test_a_follower_hears_of_large_images_only_how_large_they_are(
-    rig: Rig, wire: Wire
-) -> None:
+async def test_a_follower_receives_only_the_size_of_large_images(rig: Rig, wire: Wire) -> None:
     session_id = SessionId(await talk(rig, CHAT, "hi"))
     await wire.call("sessions.messages.subscribe", {"key": "chat"})
     shown = [UserMessage((ImageBlock("A" * size, "image/png"),), 1) for size in (400, 400_000)]

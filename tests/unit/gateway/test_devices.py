@@ -379,7 +379,7 @@ async def _fail(device: Device, rig: Rig, headers: dict[str, str], auth: dict[st
 
 @pytest.mark.abuse(15)
 @pytest.mark.parametrize("platform", ["darwin", "l\u0456nux", "linux-android"], ids=ascii)
-async def test_a_device_that_claims_another_platform_is_approved_anew(
+async def test_a_device_that_claims_another_platform_is_approved_again(
     rig: Rig, platform: str
 ) -> None:
     device = Device()

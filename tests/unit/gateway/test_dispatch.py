@@ -197,7 +197,7 @@ async def test_a_setting_that_is_not_kept_is_refused_instead_of_forgotten(tmp_pa
         await wire.call("sessions.patch", {"key": "main", "execHost": None, "elevatedLevel": "off"})
 
 
-async def test_a_conversation_that_was_begun_anew_meanwhile_is_not_reset_again(
+async def test_a_conversation_that_was_reset_meanwhile_is_not_reset_again(
     tmp_path: Path,
 ) -> None:
     async with whole(tmp_path) as wire:

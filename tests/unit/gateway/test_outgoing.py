@@ -85,7 +85,7 @@ async def test_a_slow_client_loses_deltas_but_no_end_and_its_numbers_have_no_gap
 
 
 @pytest.mark.requirement("gateway-drop-if-slow")
-async def test_another_client_hears_all_that_a_slow_one_loses(rig: Rig) -> None:
+async def test_another_client_receives_all_events_that_a_slow_one_loses(rig: Rig) -> None:
     async with stuck(rig), connected(rig.url) as quick:
         await begin(rig)
         for number in range(1, 16):

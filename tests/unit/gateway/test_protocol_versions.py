@@ -102,7 +102,7 @@ async def test_a_repeated_key_of_version_3_gets_both_responses_and_runs_once(rig
     assert len(rig.dispatcher.runs) == 1
 
 
-async def test_both_versions_hear_the_same_run_each_in_its_words(rig: Rig) -> None:
+async def test_both_versions_receive_the_same_run_each_in_its_form(rig: Rig) -> None:
     async with connected(rig.url, **speaking(3)) as old, connected(rig.url) as new:
         rig.dispatcher.reply = str.upper
         await start(new, "one")

@@ -352,7 +352,7 @@ async def test_health_that_cannot_be_looked_at_is_tried_again(
 
 
 @pytest.mark.requirement("gateway-one-connection-per-client")
-async def test_one_connection_asks_and_hears(rig: Rig, wire: Wire) -> None:
+async def test_one_connection_sends_requests_and_receives_events(rig: Rig, wire: Wire) -> None:
     rig.dispatcher.reply = str.upper
     send = {"sessionKey": "main", "message": "hi", "idempotencyKey": "k"}
     await wire.send(request("chat.send", send, id="send"))

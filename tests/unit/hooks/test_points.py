@@ -253,7 +253,7 @@ async def test_parameters_are_put_over_the_old_ones_and_a_block_is_final(hooks: 
     assert (call.block_reason, payloads) == ("no", [])
 
 
-async def test_a_handler_rests_for_a_minute_after_three_failures_in_a_row(
+async def test_a_handler_is_suspended_for_a_minute_after_three_failures_in_a_row(
     hooks: Hooks, clock: FakeClock
 ) -> None:
     calls: list[int] = []

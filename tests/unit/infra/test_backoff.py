@@ -41,7 +41,7 @@ def test_jitter_takes_its_share_by_chance() -> None:
     assert Backoff(8.0, 60.0).delay(1, 0.0) == 8.0
 
 
-def test_a_rest_grows_with_each_failure_and_ends() -> None:
+def test_a_cooldown_grows_with_each_failure_and_ends() -> None:
     backoff = Backoff(60.0, 1500.0, 5.0)
     rest = Rest(backoff)
     assert rest.over(0)
@@ -52,7 +52,7 @@ def test_a_rest_grows_with_each_failure_and_ends() -> None:
         assert rest.over(rest.until)
 
 
-def test_a_clock_that_was_set_back_ends_a_rest() -> None:
+def test_a_clock_that_was_set_back_ends_a_cooldown() -> None:
     rest = Rest(Backoff(60.0, 1500.0, 5.0)).after_failure(1_000_000_000)
     assert not rest.over(1_000_000_000)
     assert rest.over(1_000_000_000 - 1_500_001)

@@ -61,7 +61,7 @@ async def test_a_process_that_left_the_group_ends_with_the_block(tmp_path: Path)
     await wait_for_end(pid)
 
 
-async def test_a_process_that_left_the_group_ends_with_whoever_started_it(tmp_path: Path) -> None:
+async def test_a_process_that_left_the_group_ends_with_its_starter(tmp_path: Path) -> None:
     """The pipe is closed as by a SIGKILL."""
     reading, writing = os.pipe()
     words = scoped(["/bin/sh", "-c", f"{STRAY} & wait"], str(reading), is_terminal=False)

@@ -47,7 +47,7 @@ def test_what_looks_like_a_secret_is_not_logged(text: str) -> None:
     assert REDACTED in shown
 
 
-def test_known_secrets_are_not_logged_wherever_they_stand() -> None:
+def test_known_secrets_are_not_logged_at_any_position() -> None:
     redact = Redactor()
     redact.set_secrets(["hunter2!", "hunter2", "x"])
     assert redact("ahunter2!b hunter2 x") == f"a{REDACTED}b {REDACTED} x"
@@ -228,7 +228,7 @@ def test_the_tail_is_bounded_in_bytes_and_has_whole_lines(tmp_path: Path) -> Non
     assert (nothing.lines, nothing.truncated) == ((), True)
 
 
-def test_a_cursor_of_another_file_begins_anew(tmp_path: Path) -> None:
+def test_a_cursor_of_another_file_starts_over(tmp_path: Path) -> None:
     fill(tmp_path, "a")
     found = tail(tmp_path, cursor=5000, limit=10, max_bytes=100)
     assert (found.lines, found.reset) == (("a",), True)

@@ -47,7 +47,7 @@ def test_a_file_with_content_is_backed_up_before_it_changes(path: Path) -> None:
     assert backup.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_backup_that_was_broken_off_is_made_anew(path: Path) -> None:
+def test_a_backup_that_was_broken_off_is_rebuilt(path: Path) -> None:
     bring(path, FIRST)
     unfinished = path.with_name("state.sqlite.v1.bak.new")
     unfinished.write_bytes(b"half a page of something " * 100)

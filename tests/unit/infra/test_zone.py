@@ -23,7 +23,7 @@ def test_a_calendar_says_what_the_clock_says_to_the_millisecond(zone: str | None
                 assert calendar.day(now, zone) == day(now, zone)
 
 
-def test_a_calendar_hears_of_another_zone_within_the_minute() -> None:
+def test_a_calendar_follows_a_change_of_the_zone_within_the_minute() -> None:
     calendar, now = Calendar(), at("2026-03-01T23:30")
     assert str(calendar.day(now, "UTC")) == "2026-03-01"
     assert str(calendar.day(now, "Europe/Berlin")) == "2026-03-02"

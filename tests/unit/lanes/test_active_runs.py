@@ -39,7 +39,7 @@ def test_runs_are_listed_in_the_order_of_acceptance() -> None:
     assert [active.request.run_id for active in running.of(SessionKey.parse("a"))] == ["2", "3"]
 
 
-async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
+async def test_a_waiting_request_is_answered_once_the_run_has_ended() -> None:
     running, active = ActiveRuns(), run("1")
     running.add(active)
     running.finish(active, ended(active))
@@ -48,7 +48,7 @@ async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
     assert running.get(RunId("1")) is None
 
 
-async def test_a_withdrawn_run_wakes_whoever_waits_for_it() -> None:
+async def test_a_withdrawn_run_wakes_every_waiter() -> None:
     running, active = ActiveRuns(), run("1")
     running.add(active)
     running.withdraw(active)

@@ -45,7 +45,7 @@ def test_dm_is_read_as_direct_for_a_peer() -> None:
         ("agent:main:a:b:c:dm:x", "agent:main:a:b:c:dm:x"),
     ],
 )
-def test_dm_is_read_as_direct_only_where_a_peer_kind_stands(written: str, key: str) -> None:
+def test_dm_is_read_as_direct_only_as_a_peer_kind(written: str, key: str) -> None:
     assert printed(written) == key
 
 

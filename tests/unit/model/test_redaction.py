@@ -122,7 +122,7 @@ def test_json_without_the_phrase_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize("phrases", [[], ["a"], ["- ."], ["x" * 1001], ["abc"] * 0, ["é."]])
-def test_what_stands_nearly_everywhere_is_refused(phrases: list[str]) -> None:
+def test_a_phrase_that_occurs_nearly_everywhere_is_refused(phrases: list[str]) -> None:
     with pytest.raises(PhraseError, match=r"phrase|short"):
         Redaction(phrases)
 

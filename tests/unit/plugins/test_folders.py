@@ -94,7 +94,7 @@ async def test_one_that_is_not_named_does_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("hooks-internal-commands")
 @pytest.mark.parametrize("name", ["new", "reset", "stop"])
-async def test_a_handler_hears_the_commands_that_it_asked_for(tmp_path: Path, name: str) -> None:
+async def test_a_handler_receives_the_commands_that_it_asked_for(tmp_path: Path, name: str) -> None:
     put(tmp_path / "hooks" / "greet", events=f'"command:{name}"')
     async with loaded(config(tmp_path, {"greet": {}})) as (hooks, reports):
         assert reports["greet"].status is HookStatus.ENABLED

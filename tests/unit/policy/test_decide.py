@@ -69,7 +69,7 @@ def test_a_method_and_an_event_need_their_role_and_their_scope() -> None:
         assert decision.scope == (None if expected or not fits else need.scope)
 
 
-def test_whoever_shows_no_scopes_at_a_door_has_none() -> None:
+def test_a_connection_without_scopes_is_refused_by_the_rule_scope() -> None:
     request = Request(Actor(role=Role.OPERATOR), Verb.CALL, "status", access.READERS)
     assert decide(request).rule == "scope"
 
@@ -99,7 +99,7 @@ def test_a_command_needs_its_rights_and_over_a_client_the_scope_of_its_method() 
             assert (decision.rule, decision.scope) == ("scope", scope)
 
 
-def test_every_command_of_ours_stands_for_a_method() -> None:
+def test_every_built_in_command_corresponds_to_a_method() -> None:
     assert {command.name for command in table()} == COMMANDS.keys()
     assert set(COMMANDS.values()) <= METHODS.keys()
 

@@ -29,7 +29,7 @@ def test_equal_calls_with_equal_results_are_told_and_then_denied() -> None:
     assert [answer.is_blocked for answer in answers if answer] == [False, False, True]
 
 
-def test_a_new_result_begins_anew() -> None:
+def test_a_new_result_starts_over() -> None:
     answers = made([("read", {"path": "a"}, bytes([number])) for number in range(9)])
     assert not any(answer.is_blocked for answer in answers if answer)
 

@@ -337,7 +337,7 @@ FOREIGNERS = {
 
 
 @pytest.mark.parametrize("caller", FOREIGNERS.values(), ids=FOREIGNERS)
-async def test_whoever_is_not_the_owner_is_offered_no_tool_and_can_call_none(
+async def test_other_people_are_offered_no_tool_and_can_call_none(
     tmp_path: Path, caller: Caller
 ) -> None:
     async with gateway(tmp_path / "home") as application:

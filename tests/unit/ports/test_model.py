@@ -42,7 +42,7 @@ def test_a_reply_gives_its_text_and_its_calls() -> None:
     assert (reply.text, reply.tool_calls) == ("ab", (call,))
 
 
-def test_a_message_that_changes_stands_in_its_place() -> None:
+def test_a_changed_message_replaces_the_original() -> None:
     history = History([user("a", 1), user("b", 2), user("c", 3)])
     history.put(1, user("longer", 2))
     assert history.messages == [user("a", 1), user("longer", 2), user("c", 3)]

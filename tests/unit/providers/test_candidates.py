@@ -146,7 +146,7 @@ async def test_a_bad_model_does_not_take_its_profile_down(rig: Rig) -> None:
     }
 
 
-async def test_what_rests_is_not_asked_until_it_has_rested(rig: Rig) -> None:
+async def test_during_a_cooldown_no_call_is_made(rig: Rig) -> None:
     rig.script = failing(LIMITED, "one")
     await rig.say()
     await rig.say()
@@ -179,7 +179,7 @@ async def test_a_silence_or_a_broken_answer_moves_on_and_blames_nobody(
     ],
     ids=["overflow", "bad request"],
 )
-async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
+async def test_a_fault_of_the_conversation_calls_no_other_model_and_cools_none_down(
     rig: Rig, answer: StatusReply
 ) -> None:
     rig.script = failing(answer, "one", "two")
@@ -190,7 +190,7 @@ async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
     assert "more failed" not in (message.error_message or "")
 
 
-async def test_an_abort_rests_nobody(rig: Rig) -> None:
+async def test_an_abort_causes_no_cooldown(rig: Rig) -> None:
     gate = ReplyGate()
     rig.script = lambda _key, _model: ["so ", gate]
     async with anyio.create_task_group() as tasks:
@@ -274,7 +274,7 @@ async def test_fallbacks_of_an_agent_take_the_place_of_the_defaults(tmp_path: Pa
         assert own.text == "o by one"
 
 
-async def test_a_person_is_answered_by_who_rests_when_nobody_else_is_there(tmp_path: Path) -> None:
+async def test_a_cooling_profile_answers_a_person_if_there_is_no_other(tmp_path: Path) -> None:
     async with Rig(tmp_path, ["one"], {}).open() as rig:
         rig.script = failing(LIMITED, "one")
         assert (await rig.say()).stop_reason == "error"
@@ -360,7 +360,7 @@ async def test_the_rest_of_a_run_stays_with_who_answered(rig: Rig) -> None:
     assert rig.asked == [("one", "n")]
 
 
-def test_a_key_too_short_to_be_hidden_rests_like_any_other() -> None:
+def test_a_key_too_short_to_be_hidden_cools_down_like_any_other() -> None:
     endpoint = Endpoint("P", "http://127.0.0.1/v1", api_key="short")
     info = ModelInfo("p", "m", "M")
     short = ModelOption("p/m", ModelTarget(endpoint, info))

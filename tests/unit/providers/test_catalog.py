@@ -268,7 +268,7 @@ async def test_a_local_server_that_went_away_is_told_and_looked_for_at_once(
         assert (await models.choose(None))[1].provider == "embedded"
 
 
-async def test_the_file_may_stand_alone(tmp_path: Path) -> None:
+async def test_the_providers_of_the_file_may_be_the_only_ones(tmp_path: Path) -> None:
     den = {"baseUrl": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
     alone = config(tmp_path, models={"mode": "replace", "providers": {"den": den}})
     async with (

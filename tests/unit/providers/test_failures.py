@@ -139,7 +139,7 @@ def test_each_provider_s_errors_are_classed(
     assert type(response_failure(status, {}, body, "P")) is kind
 
 
-def test_google_s_hint_stands_in_the_body() -> None:
+def test_googles_retry_hint_is_in_the_body() -> None:
     body = google(429, "RESOURCE_EXHAUSTED", "Slow down.", {"@type": "other"}, RETRY)
     assert response_failure(429, {}, body, "P").retry_after == 37.5
     assert response_failure(429, {"retry-after": "2"}, body, "P").retry_after == 2.0

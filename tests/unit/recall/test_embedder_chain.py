@@ -97,7 +97,7 @@ async def test_when_the_first_fails_the_next_answers_and_says_so(chain: Chain, a
     assert _name(chain.chosen()) == B, "the other rests"
 
 
-async def test_one_that_failed_rests_longer_each_time_and_then_comes_back(
+async def test_one_that_failed_cools_down_longer_each_time_and_then_returns(
     chain: Chain, a: Fake, time: Time
 ) -> None:
     a.error = EmbeddingError("busy")
@@ -174,7 +174,7 @@ async def test_a_slow_model_costs_one_search_its_deadline_and_not_the_next(
     assert len(a.asked) == 1
 
 
-async def test_a_local_model_that_loads_is_not_sent_to_rest(time: Time) -> None:
+async def test_a_local_model_that_loads_does_not_cool_down(time: Time) -> None:
     slow = Fake(A, local=True)
     slow.silent = True
     chain = Chain([slow], search_seconds=0.05, monotonic=time)

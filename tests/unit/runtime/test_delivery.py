@@ -120,7 +120,7 @@ async def test_a_part_that_fails_holds_its_conversation_and_no_other(tmp_path: P
         assert await rig.counts() == {"sending": 1, "pending": 1}
 
 
-async def test_hooks_hear_of_each_part_that_was_taken_or_refused_and_of_no_other(
+async def test_hooks_receive_each_accepted_or_refused_part_and_no_other(
     tmp_path: Path,
 ) -> None:
     refusals: dict[str, Exception] = {

@@ -127,7 +127,7 @@ def test_each_kind_of_image_is_known() -> None:
     assert kinds == ["image/png", "image/jpeg", "image/gif", "image/webp", None]
 
 
-async def test_the_words_of_a_voice_message_stand_in_the_text(tmp_path: Path) -> None:
+async def test_the_words_of_a_voice_message_are_in_the_text(tmp_path: Path) -> None:
     voice, text_file = file("a", "v.ogg", AttachmentKind.AUDIO), file("b", "b.txt")
 
     async def hear(data: bytes, name: str, mime: str) -> str:

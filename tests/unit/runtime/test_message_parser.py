@@ -15,7 +15,7 @@ from tests.support.openings import HOUR, NOON, Opened, current, earlier, text, t
 
 @pytest.mark.requirement("reset-daily-4am")
 @pytest.mark.requirement("agent-lifecycle-session-init")
-async def test_the_first_message_after_four_begins_anew_and_says_so(tmp_path: Path) -> None:
+async def test_the_first_message_after_four_starts_a_session_and_says_so(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     async with opened as core:
         await core.ask("evening")
@@ -84,7 +84,9 @@ async def test_only_what_a_person_says_keeps_a_session_fresh(tmp_path: Path) -> 
 
 @pytest.mark.requirement("reset-manual-commands")
 @pytest.mark.parametrize("typed", ["/new", "/reset", " /NEW ", "/New\n"])
-async def test_a_command_begins_anew_without_asking_a_model(tmp_path: Path, typed: str) -> None:
+async def test_a_command_resets_the_conversation_without_a_model(
+    tmp_path: Path, typed: str
+) -> None:
     opened = Opened(tmp_path)
     async with opened as core:
         await core.ask("old words")

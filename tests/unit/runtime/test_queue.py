@@ -298,7 +298,7 @@ async def test_a_channel_has_its_own_mode(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("drop", "expected"), [(DropPolicy.OLD, "cd"), (DropPolicy.NEW, "bc")], ids=str
 )
-async def test_a_message_without_a_place_ends_and_its_person_hears_of_it_once(
+async def test_a_message_without_a_place_ends_and_its_person_is_notified_once(
     tmp_path: Path, drop: DropPolicy, expected: str
 ) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=2, drop=drop)

@@ -117,7 +117,7 @@ def test_the_parts_of_a_reference_are_put_in_place(
 
 
 @pytest.mark.requirement("hooks-03-before-prompt-build")
-async def test_contexts_are_for_the_model_only_and_stand_in_order_of_priority(
+async def test_contexts_are_for_the_model_only_and_in_order_of_priority(
     tmp_path: Path,
 ) -> None:
     drafts: list[PromptDraft] = []

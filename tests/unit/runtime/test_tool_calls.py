@@ -63,7 +63,7 @@ async def test_what_a_tool_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     assert (result.text, result.is_error) == ("Give a path instead.", True)
 
 
-async def test_a_defect_is_logged_and_the_model_hears_no_details(
+async def test_a_defect_is_logged_and_the_model_receives_no_details(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = await run(Failing(KeyError("/etc/secret")), ToolCall("c1", "failing", {}), tmp_path)

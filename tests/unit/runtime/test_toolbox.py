@@ -70,7 +70,7 @@ def test_a_tool_of_ours_is_asked_once_for_each_caller_and_model(tmp_path: Path) 
     assert names(tools.offered(GROUP, present, MODEL)) == []
 
 
-def test_another_configuration_decides_anew(tmp_path: Path) -> None:
+def test_another_configuration_decides_again(tmp_path: Path) -> None:
     tools = box(Counting("count"), Counting("sum"))
     assert names(tools.offered(OWNER, config(tmp_path), MODEL)) == ["count", "sum"]
     denied = config(tmp_path, deny=["sum"])

@@ -32,7 +32,7 @@ def test_who_may_not_change_the_prompt_cannot_register_there(hook: str) -> None:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_who_may_not_hear_a_conversation_gets_only_what_tells_nothing_of_it(hook: str) -> None:
+def test_a_plugin_without_access_to_conversations_may_use_only_plain_hooks(hook: str) -> None:
     api = PluginApi("mine", allow_conversation=False)
     if hook in PLAIN_HOOKS:
         api.on(hook, print)
@@ -78,7 +78,7 @@ def test_settings_are_checked_against_the_model_of_the_plugin() -> None:
 
 
 @pytest.mark.parametrize(("text", "section"), [("Three frogs.\n", True), ("  ", False)])
-async def test_a_prompt_section_stands_behind_the_prompt_where_it_has_a_text(
+async def test_a_prompt_section_with_a_text_is_after_the_prompt(
     *, text: str, section: bool
 ) -> None:
     async def render(_: object) -> str:

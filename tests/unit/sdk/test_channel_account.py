@@ -22,7 +22,7 @@ def account() -> Chat:
     return Chat(ChannelHost(AccountId("home"), SystemClock()))
 
 
-def test_the_waits_grow_with_failures_and_begin_anew_once_connected() -> None:
+def test_the_waits_grow_with_failures_and_start_over_once_connected() -> None:
     chat = account()
     assert [chat.failed(OSError("gone")) for _ in range(3)] == [1.0, 2.0, 4.0]
     assert (chat.state.state, chat.state.message) == (ConnectionState.RETRYING, "gone")

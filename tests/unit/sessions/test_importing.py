@@ -185,7 +185,7 @@ def summarised(first_kept: str) -> ImportedSession:
 
 
 @pytest.mark.parametrize(("kept", "first"), [("c", 4), ("a", 1), ("gone", 6), ("e", 6)])
-async def test_a_summary_stands_for_the_same_messages_as_there(
+async def test_a_summary_replaces_the_same_messages_as_there(
     tmp_path: Path, kept: str, first: int
 ) -> None:
     session = summarised(kept)

@@ -91,7 +91,7 @@ def three_others(unit: Unit) -> None:
         audit.append(unit, number, "approval.requested", {"id": f"b{number}"})
 
 
-async def test_a_chain_that_was_made_anew_does_not_fit_an_anchor_of_before(tmp_path: Path) -> None:
+async def test_a_chain_that_was_rebuilt_does_not_fit_an_anchor_of_before(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(three)
         anchor = (await store.read(audit.verify)).anchor

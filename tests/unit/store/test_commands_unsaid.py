@@ -61,7 +61,7 @@ async def test_a_path_that_a_model_was_asked_about_is_found(tmp_path: Path) -> N
         assert await texts_found(store, "boat") == ["/etc/hosts has a boat"]
 
 
-async def test_commands_do_not_stand_around_what_is_found(tmp_path: Path) -> None:
+async def test_commands_are_not_in_the_context_of_a_hit(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, message.user("/status", 1), command_answer("all is well", 1))
         await say(store, message.user("my boat is blue", 1), answer("noted"))
@@ -88,7 +88,7 @@ async def test_what_is_removed_or_forgotten_leaves_the_index_sound(tmp_path: Pat
         await sound(store)
 
 
-async def test_an_index_of_the_version_before_is_filled_anew(tmp_path: Path) -> None:
+async def test_an_index_of_the_version_before_is_filled_again(tmp_path: Path) -> None:
     path = tmp_path / DATABASE
     version = next(at for at, step in enumerate(STEPS) if "'delete-all'" in step)
     connection = sqlite.connect(path)

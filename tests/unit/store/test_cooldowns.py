@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite"
 
 
-async def test_a_rest_survives_a_restart_and_ends_for_good_with_an_answer(path: Path) -> None:
+async def test_a_cooldown_survives_a_restart_and_ends_with_an_answer(path: Path) -> None:
     clock = FakeClock(1_000_000)
     async with open_store(path) as store:
         first = await kept_cooldowns(store, clock)
@@ -47,7 +47,7 @@ async def test_what_ended_long_ago_is_forgotten(path: Path) -> None:
         assert KEY not in after_two_days.by_key
 
 
-async def test_an_older_database_keeps_its_rows_and_takes_rests(path: Path) -> None:
+async def test_an_older_database_keeps_its_rows_and_stores_cooldowns(path: Path) -> None:
     old = sqlite.connect(path)
     sqlite.migrate(old, path, STEPS[:BEFORE])
     old.execute(

@@ -56,7 +56,7 @@ def test_whatever_is_asked_is_a_question_to_the_index(question: str) -> None:
             index.execute("SELECT 1 FROM t WHERE t MATCH ?", (phrase,))
 
 
-def test_an_excerpt_stands_where_most_of_the_words_are() -> None:
+def test_an_excerpt_is_taken_where_most_of_the_words_are() -> None:
     text = "a harbour " + "x " * 500 + "the blue Harbour is here" + " y" * 500
     cut = excerpt(text, "where is the blue harbour", 40)
     assert "blue Harbour" in cut

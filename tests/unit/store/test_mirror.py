@@ -111,7 +111,7 @@ async def test_half_a_line_is_cut_off(files: Files) -> None:
     assert files.texts() == ["one"]
 
 
-async def test_a_file_that_lost_its_end_or_is_gone_is_written_anew(files: Files) -> None:
+async def test_a_file_that_lost_its_end_or_is_gone_is_written_again(files: Files) -> None:
     async with open_store(files.home / "state.sqlite") as store:
         await store.write(partial(say, texts=["one", "two"]))
         await files.start(store)

@@ -177,7 +177,7 @@ async def test_what_is_no_line_of_a_transcript_is_not_kept(files: Files) -> None
     assert recovered_lines.every(files.home) == []
 
 
-async def test_a_session_whose_conversation_begins_anew_in_an_older_database_is_kept(
+async def test_a_session_whose_conversation_starts_over_in_an_older_database_is_kept(
     files: Files,
 ) -> None:
     async with open_store(files.home / "state.sqlite") as store:

@@ -45,7 +45,7 @@ async def search_hits(
     return result.hits
 
 
-async def test_what_was_just_said_is_found_with_what_stands_around_it(tmp_path: Path) -> None:
+async def test_a_recent_message_is_found_with_its_context(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "one", "My dog is called Bello.", "three", "the weather")
         (hit,) = await search_hits(store, "what is the name of my dog")

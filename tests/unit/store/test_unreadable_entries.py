@@ -87,7 +87,7 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         await files.start(store)
 
 
-async def test_whoever_reads_it_first_names_it(files: Files) -> None:
+async def test_the_first_read_reports_it(files: Files) -> None:
     damage(files.home, BREAKS["its run"])
     async with open_store(files.home / DATABASE) as store:
         assert await texts(store) == ["one", "three"]

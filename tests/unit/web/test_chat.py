@@ -241,7 +241,7 @@ def collected(*keys: str) -> dict[str, Any]:
     return prompt | {"__openclaw": {"said": [{"runId": key, "text": key} for key in keys]}}
 
 
-def test_messages_that_were_taken_up_together_stand_before_their_one_answer() -> None:
+def test_messages_that_joined_one_run_are_before_its_answer() -> None:
     steps = collecting()
     both = [("person", "b", "accepted"), ("person", "c", "accepted")]
     assert shown(*steps)[2:] == [*both, ("answer", "", "writing")]
@@ -268,7 +268,7 @@ def test_messages_that_were_taken_up_together_stand_before_their_one_answer() ->
     assert ids[0] == ids[1]
 
 
-def test_a_message_that_entered_a_run_at_work_stands_before_its_answer() -> None:
+def test_a_message_that_joined_an_active_run_is_before_its_answer() -> None:
     steps: list[Step] = [history(), write("a", "work"), ["accepted", "a"]]
     steps += [write("b", "faster"), ["accepted", "b"]]
     steps.append(agent("b", "lifecycle", phase="start", joined="a"))

@@ -35,7 +35,7 @@ def names_for(
 
 
 @pytest.mark.requirement("identity-injection-order")
-def test_the_files_stand_in_the_order_of_the_seed() -> None:
+def test_the_files_are_in_the_order_of_the_seed() -> None:
     names = names_for("main", Purpose.HEARTBEAT)
     assert prompt_names(names, ritual=True) == (
         "IDENTITY.md",

@@ -89,7 +89,7 @@ def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
 
 
 @pytest.mark.requirement("prompt-assembly-order")
-def test_the_base_stands_first_then_the_skills_the_files_and_what_the_run_adds() -> None:
+def test_the_base_is_first_then_the_skills_the_files_and_the_additions_of_the_run() -> None:
     notes = Today(TODAY.date, TODAY.zone, (FileText("memory/2026-11-22.md", "Tea was bought."),))
     files = [ShownFile("SOUL.md", "Be kind.", 8)]
     skills = ListedSkills([Skill("frogs", "Counts frogs.", Path("/w/skills/frogs"))])
@@ -158,7 +158,7 @@ async def test_a_sub_agent_does_not_inherit_who_its_parent_is(tmp_path: Path) ->
 @pytest.mark.requirement("identity-file-agents-md")
 @pytest.mark.requirement("identity-file-tools-md")
 @pytest.mark.parametrize("key", ["main", "agent:main:memory:group:1", "agent:main:subagent:1"])
-async def test_how_it_works_stands_in_every_conversation(tmp_path: Path, key: str) -> None:
+async def test_agents_md_and_tools_md_are_in_every_conversation(tmp_path: Path, key: str) -> None:
     async with seeded(tmp_path) as (core, model):
         await core.ask("hi", key=SessionKey.parse(key))
     assert "### AGENTS.md" in systems(model)[0]
@@ -339,7 +339,7 @@ async def test_each_request_begins_with_the_whole_one_before_it(tmp_path: Path, 
         earlier = messages
 
 
-async def test_the_marks_for_the_cache_stand_behind_all_that_stays(tmp_path: Path) -> None:
+async def test_the_cache_marks_are_after_the_unchanged_parts(tmp_path: Path) -> None:
     async with seeded(tmp_path) as (core, model):
         await core.ask("one")
     body = msgspec.json.decode(anthropic_request.request_body(model.requests[0].request, {}))

@@ -114,7 +114,7 @@ def _problems(row: dict[str, Any]) -> list[tuple[str, str]]:
             listed = ", ".join(names)
             if kind in {"bins", "anyBins"} and row["install"]:
                 action = "info" if row["tier"] == "plugin" else "setup"
-                remedy += f" Ways: skerry skills {action} {name}"
+                remedy += f" Ways to install them: skerry skills {action} {name}"
             problems.append((f"{text.format(listed)} is missing", remedy.format(listed)))
     return problems
 

@@ -81,7 +81,7 @@ async def test_without_idle_the_mailbox_is_looked_into_again() -> None:
         assert server.faults == []
 
 
-async def test_idle_begins_anew_and_a_broken_connection_is_opened_again(
+async def test_idle_starts_over_and_a_broken_connection_is_opened_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
@@ -95,7 +95,7 @@ async def test_idle_begins_anew_and_a_broken_connection_is_opened_again(
         await until(lambda: len(messages) > 1)
 
 
-async def test_a_folder_that_is_numbered_anew_is_read_again() -> None:
+async def test_a_folder_that_is_renumbered_is_read_again() -> None:
     cursor = MemoryCursor()
     async with MailServer() as server:
         async with running(opened(server, cursor)) as messages:

@@ -297,7 +297,7 @@ async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
     assert [ending.state for ending in endings] == ["aborted"]
 
 
-async def test_a_refused_client_hears_why_at_once() -> None:
+async def test_a_refused_client_receives_the_reason_at_once() -> None:
     async with fake_gateway() as gateway:
         with anyio.fail_after(60), pytest.raises(ClientError, match="unauthorized"):
             async with ClientConversation(

@@ -185,7 +185,9 @@ async def test_what_makes_no_sense_is_refused(command: Command) -> None:
         assert said in completed.stderr
 
 
-async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command: Command) -> None:
+async def test_a_cooling_credential_is_shown_with_its_reason(
+    gateway: FakeGateway, command: Command
+) -> None:
     await command("auth", "add", "openai", "--no-test", stdin=SECRET)
     resting = [
         {

@@ -39,7 +39,7 @@ async def test_a_fresh_home_has_no_failure_and_is_left_as_it_was(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_no_secret_stands_in_a_report(environ: dict[str, str]) -> None:
+async def test_no_secret_is_in_a_report(environ: dict[str, str]) -> None:
     loaded = prepare(environ)
     token = loaded.config.gateway.auth.token
     assert token is not None

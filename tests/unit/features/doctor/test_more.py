@@ -43,7 +43,7 @@ async def checks_named(environ: Mapping[str, str], name: str) -> list[Check]:
     return [check for check in await examine(environ) if check.name == name]
 
 
-async def test_a_running_gateway_names_failed_plugins_and_functions_that_rest(
+async def test_a_running_gateway_names_failed_plugins_and_suspended_functions(
     environ: dict[str, str],
 ) -> None:
     base = {"path": "p", "reason": "", "remedy": "", "failures": []}

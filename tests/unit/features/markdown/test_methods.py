@@ -47,7 +47,7 @@ def test_a_fence_names_its_language_and_is_not_parsed() -> None:
     assert html == '<pre data-language="python"><code>if a &lt; b:\n    *c*\n</code></pre>\n'
 
 
-def test_a_table_says_how_its_columns_stand_without_a_style() -> None:
+def test_a_table_declares_the_alignment_of_columns_without_a_style() -> None:
     (html,) = render(["|a|b|\n|-|-:|\n|1|2|"])
     assert '<td data-align="right">2</td>' in html
     assert "style" not in html

@@ -156,7 +156,7 @@ async def test_a_server_gets_no_variable_that_is_not_listed(tmp_path: Path) -> N
     assert names - {"LC_CTYPE", "PWD"} == {"PATH", "HOME", "OWN"}
 
 
-async def test_a_server_that_is_down_delays_one_run_only_and_rests_between_attempts(
+async def test_a_server_that_is_down_delays_only_one_run_and_is_tried_with_pauses(
     tmp_path: Path,
 ) -> None:
     script, clock = Script(tmp_path / "s.json", start="exit"), FakeClock()

@@ -197,7 +197,7 @@ async def test_links_are_not_followed(
     assert "\n".join(notes).count(f"memory/link.md: it is a link to {secret}, which is not") == 1
 
 
-async def test_a_damaged_index_is_made_anew_and_says_so(
+async def test_a_damaged_index_is_rebuilt_and_says_so(
     memory: BuiltinMemory, workspace: Path
 ) -> None:
     (workspace / "memory.md").write_text("The boat is blue.\n")

@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_stands_in_files_is_found_without_a_word_about_gateways(home: Path) -> None:
+def test_text_in_files_is_found_without_a_message_about_gateways(home: Path) -> None:
     completed = skerry(home, "search", "blue boat")
     assert completed.returncode == 0
     assert completed.stdout.startswith("1. memory/boat.md#L1-L3")

@@ -183,7 +183,7 @@ async def test_stale_folders_are_removed_at_the_start(tmp_path: Path, workspace:
 
 
 @pytest.mark.parametrize("changes", [False, True])
-async def test_a_folder_that_is_removed_beneath_a_running_memory_is_made_anew(
+async def test_a_folder_that_is_removed_beneath_a_running_memory_is_recreated(
     tmp_path: Path, workspace: Path, *, changes: bool
 ) -> None:
     here = memory(index(tmp_path))

@@ -34,7 +34,7 @@ def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="inotify is of Linux")
-def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
+def test_a_check_of_a_large_unchanged_tree_reads_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, extra = tmp_path / "memory", tmp_path / "aside" / "one.md"

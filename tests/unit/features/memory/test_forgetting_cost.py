@@ -51,7 +51,7 @@ def holding(folder: Path) -> list[str]:
     return [file.name for file in files if b"quokka" in file.read_bytes().lower()]
 
 
-def test_one_word_of_one_file_goes_without_the_index_being_written_anew(
+def test_one_word_of_one_file_is_erased_without_rewriting_the_index(
     tmp_path: Path, workspace: Path
 ) -> None:
     reached: list[str] = []
@@ -67,7 +67,7 @@ def test_one_word_of_one_file_goes_without_the_index_being_written_anew(
     assert holding(tmp_path / "index") == []
 
 
-def test_what_was_broken_off_after_the_rows_were_gone_writes_the_index_anew(
+def test_a_forgetting_that_was_interrupted_after_the_rows_rewrites_the_index(
     tmp_path: Path, workspace: Path
 ) -> None:
     def dies(point: str) -> None:

@@ -122,7 +122,7 @@ async def test_twenty_searches_during_a_full_index_find_everything(home: Path) -
     memory.close()
 
 
-async def test_rotten_derived_files_are_made_anew(home: Path) -> None:
+async def test_rotten_derived_files_are_rebuilt(home: Path) -> None:
     memory = opened(home)
     assert len(await paths_for(memory)) == 30
     memory.close()
@@ -135,7 +135,7 @@ async def test_rotten_derived_files_are_made_anew(home: Path) -> None:
     memory.close()
 
 
-async def test_an_index_cut_short_is_made_anew_while_it_is_in_use(home: Path) -> None:
+async def test_an_index_cut_short_is_rebuilt_while_it_is_in_use(home: Path) -> None:
     memory = opened(home)
     await memory.sync()
     path = home / "main.sqlite"

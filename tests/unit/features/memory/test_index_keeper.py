@@ -123,7 +123,7 @@ async def test_vectors_that_could_not_be_had_are_asked_for_again_soon_then_less_
     assert memory.embedded == 0, "it had them all"
 
 
-async def test_vectors_of_another_size_are_made_anew_soon() -> None:
+async def test_vectors_of_another_size_are_rebuilt_soon() -> None:
     memory = Counted()
     made = keeper(memory)
     memory.resized = True
@@ -161,9 +161,7 @@ async def test_conversations_get_vectors_of_the_time_that_is_saved_for_them() ->
     assert MAX_SAVED_SECONDS < 3 * 3600 * SHARE
 
 
-async def test_a_long_rest_saves_no_more_than_some_seconds_and_nothing_is_asked_for_nothing() -> (
-    None
-):
+async def test_a_long_idle_time_saves_only_some_seconds_and_no_work_uses_none() -> None:
     memory = Counted()
     made, memory.waiting = keeper(memory), False
     await _hours(made, 3)

@@ -136,7 +136,7 @@ async def home(tmp_path: Path) -> Any:
             yield made
 
 
-async def test_another_chunking_makes_the_index_anew_and_till_then_the_old_one_serves(
+async def test_another_chunking_rebuilds_the_index_and_the_old_one_serves_until_then(
     home: Home,
 ) -> None:
     (home.notes / "long.md").write_text("The boat is blue. " * 200)

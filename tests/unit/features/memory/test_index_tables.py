@@ -85,7 +85,7 @@ def test_a_vector_is_kept_by_the_sha_256_of_its_text_for_its_provider(index: Ind
 
 
 @pytest.mark.requirement("memory-table-chunks-fts")
-def test_full_text_stands_over_the_passages(index: Index) -> None:
+def test_the_full_text_index_uses_the_texts_of_the_passages(index: Index) -> None:
     index.sync()
     with closing(sqlite3.connect(index.database.path)) as connection:
         (key,) = connection.execute(
@@ -131,7 +131,7 @@ def test_other_files_have_no_date(path: str) -> None:
     assert date_of(path) is None
 
 
-def test_an_index_that_is_cut_otherwise_is_made_anew(
+def test_an_index_that_is_cut_otherwise_is_rebuilt(
     tmp_path: Path, index: Index, workspace: Path
 ) -> None:
     (workspace / "MEMORY.md").write_text("We sailed on and on. " * 40)

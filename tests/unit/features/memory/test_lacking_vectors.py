@@ -139,7 +139,7 @@ async def test_a_text_that_was_refused_is_asked_for_again_a_day_later_and_not_be
     assert (answer.fallback, answer.hits[0].path) == (None, "memory/tax.md")
 
 
-async def test_a_refused_text_is_asked_for_again_when_the_index_is_made_anew(
+async def test_a_refused_text_is_asked_for_again_when_the_index_is_rebuilt(
     kept: VectorRig,
 ) -> None:
     kept.refuses = is_bad

@@ -26,7 +26,7 @@ texts = st.text(max_size=200).filter(lambda text: bool(tidy(text)))
 
 
 @pytest.mark.requirement("memory-files")
-async def test_a_note_stands_in_the_log_of_the_day_with_who_said_it(tmp_path: Path) -> None:
+async def test_a_note_is_in_the_log_of_the_day_with_its_author(tmp_path: Path) -> None:
     rig = memory_rig(tmp_path, agents={"defaults": {"userTimezone": "Asia/Tokyo"}})
     rig.clock.advance(20 * 60 * 60 * 1000)  # the next day there
     payload = await rig.call(MemoryWrite(rig.service), {"text": "Mia likes tea."})

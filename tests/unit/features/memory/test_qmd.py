@@ -73,7 +73,7 @@ async def test_it_has_folders_of_the_agent_and_no_keys(rig: QmdRig) -> None:
     assert rig.home.folder.stat().st_mode & 0o777 == 0o700
 
 
-async def test_a_changed_collection_is_registered_anew_and_the_same_is_not(rig: QmdRig) -> None:
+async def test_a_changed_collection_is_registered_again_and_the_same_is_not(rig: QmdRig) -> None:
     extra = rig.workspace / "extra"
     extra.mkdir()
     (extra / "a.md").write_text("lighthouse\n", "utf-8")
@@ -235,7 +235,7 @@ async def test_the_question_says_how_many_hits_it_wants(rig: QmdRig) -> None:
 
 
 @pytest.mark.parametrize("serves", [False, True])
-async def test_a_damaged_index_is_told_in_a_sentence_and_made_anew_by_itself(
+async def test_a_damaged_index_is_told_in_a_sentence_and_rebuilt_by_itself(
     rig: QmdRig, *, serves: bool
 ) -> None:
     memory = rig.memory(update={"debounceMs": 0})
@@ -260,7 +260,7 @@ async def test_a_damaged_index_is_told_in_a_sentence_and_made_anew_by_itself(
         tasks.cancel_scope.cancel()
 
 
-async def test_a_sync_that_meets_a_damaged_index_makes_it_anew(rig: QmdRig) -> None:
+async def test_a_sync_that_finds_a_damaged_index_rebuilds_it(rig: QmdRig) -> None:
     memory = rig.memory()
     await memory.sync()
     rig.home.index.write_bytes(b"rot" * 2000)
@@ -321,7 +321,7 @@ async def test_it_updates_at_the_start_and_in_its_cycles(rig: QmdRig) -> None:
 
 @pytest.mark.requirement("memory-cycle-debounce")
 @pytest.mark.requirement("qmd-config-update")
-async def test_a_change_is_indexed_after_15_seconds_of_rest(rig: QmdRig) -> None:
+async def test_a_change_is_indexed_after_15_seconds_without_another(rig: QmdRig) -> None:
     memory = rig.memory()
     await memory.work()
     rig.clock.advance(1000)

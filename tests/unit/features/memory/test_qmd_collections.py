@@ -97,7 +97,7 @@ def test_a_pattern_stays_in_its_folder(pattern: str) -> None:
         config({"path": "notes", "pattern": pattern})
 
 
-def test_only_what_differs_is_registered_anew() -> None:
+def test_only_what_differs_is_registered_again() -> None:
     path = Path("/w")
     first, second, third = (QmdCollection(name, path, "*.md") for name in ("a", "b", "c"))
     record = {"a": ["/w", "*.md"], "b": ["/elsewhere", "*.md"], "old": ["/w", "*"]}

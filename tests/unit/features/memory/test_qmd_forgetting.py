@@ -6,7 +6,7 @@ from skerry.model.redaction import Redaction
 from tests.support.qmd import WHERE, QmdRig, served, until
 
 
-async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_made_anew(
+async def test_its_index_and_exports_go_and_it_answers_again_when_they_are_rebuilt(
     tmp_path: Path,
 ) -> None:
     rig = QmdRig(tmp_path)

@@ -128,7 +128,7 @@ async def test_what_a_plugin_raises_does_not_reach_the_caller(
     assert "memory plugin failed" in caplog.text
 
 
-async def test_the_remedy_stands_beside_the_reason() -> None:
+async def test_the_remedy_is_beside_the_reason() -> None:
     error = MemoryBackendError("Node is too old.")
     error.remedy = "Install Node 22."
     memory, _ = slot(Scripted("qmd", error), Scripted("builtin"))
@@ -136,7 +136,7 @@ async def test_the_remedy_stands_beside_the_reason() -> None:
     assert answer.fallback == MemoryFallback("qmd", "Node is too old. Install Node 22.")
 
 
-async def test_after_a_failure_it_rests_and_then_returns_by_itself() -> None:
+async def test_after_a_failure_it_pauses_and_then_recovers_by_itself() -> None:
     first, second = Scripted("qmd", MemoryBackendError("down")), Scripted("builtin")
     memory, clock = slot(first, second)
     await memory.search(QUESTION)
@@ -261,7 +261,7 @@ async def test_the_fallback_of_the_one_that_serves_becomes_a_note() -> None:
         assert told.notes == ("openai does not answer: no key",)
 
 
-async def test_all_hear_of_changed_files() -> None:
+async def test_all_clients_receive_the_event_of_changed_files() -> None:
     first, second = Scripted("qmd"), Scripted("builtin")
     memory, _ = slot(first, second)
     memory.touch()

@@ -85,7 +85,7 @@ async def test_a_relative_path_is_written_as_an_absolute_one(
     assert written(alone)["models"] == {"embedded": {"file": str(gguf)}}
 
 
-async def test_a_pinned_file_stands_over_a_key_until_auto(
+async def test_a_pinned_file_overrides_a_key_until_auto(
     alone: dict[str, str], gguf: Path, command: Command
 ) -> None:
     await command("models", "use", str(gguf), "--pin")

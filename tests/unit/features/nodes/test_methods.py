@@ -85,7 +85,7 @@ async def test_elsewhere_a_node_waits_and_those_who_pair_are_told(rig: Rig) -> N
             assert await live.closed() == (1008, "device removed")
 
 
-async def test_an_operator_that_becomes_a_node_is_approved_anew(rig: Rig) -> None:
+async def test_an_operator_that_becomes_a_node_is_approved_again(rig: Rig) -> None:
     device = Device()
     async with device.connected(rig.url):
         pass
@@ -106,7 +106,7 @@ async def test_a_node_may_call_what_nodes_may_and_nothing_else(rig: Rig) -> None
         assert await wire.call("skills.bins") == {"bins": []}
 
 
-async def test_a_node_hears_only_what_is_for_nodes(rig: Rig) -> None:
+async def test_a_node_receives_only_events_for_nodes(rig: Rig) -> None:
     async with node(rig, Device()) as wire:
         for name in access.EVENTS:
             if name != "connect.challenge":

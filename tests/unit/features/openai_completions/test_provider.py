@@ -297,7 +297,7 @@ async def test_cancelling_closes_the_connection_and_keeps_the_text(
         assert stub.connections == 2
 
 
-async def test_who_gives_up_hears_no_more_of_what_has_come_already(http: HttpClient) -> None:
+async def test_a_client_that_cancelled_receives_no_more_deltas(http: HttpClient) -> None:
     def chunk(text: str) -> bytes:
         data = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"content": text}}]}).encode()
         return b"%x\r\n%b\r\n" % (len(data), data)

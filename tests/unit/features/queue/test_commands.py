@@ -131,7 +131,7 @@ def test_another_word_is_refused_with_what_would_do(words: str) -> None:
 
 
 @pytest.mark.requirement("hooks-internal-commands")
-async def test_a_word_stops_at_once_what_runs_and_what_waits_and_hooks_hear_of_it(
+async def test_a_stop_word_ends_running_and_waiting_messages_and_hooks_receive_it(
     tmp_path: Path,
 ) -> None:
     table, texts, hooks = CommandTable(), list[str](), Hooks()

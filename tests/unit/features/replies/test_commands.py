@@ -48,7 +48,7 @@ async def test_a_command_changes_its_conversation_and_says_how_it_is(
         assert await level(core, field) == value
 
 
-async def test_who_switches_replies_on_hears_of_it_and_who_may_not_does_not(
+async def test_the_owner_who_switches_replies_on_is_answered_and_a_stranger_is_not(
     tmp_path: Path,
 ) -> None:
     table = CommandTable()

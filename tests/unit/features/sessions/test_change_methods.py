@@ -221,7 +221,9 @@ async def test_a_writer_may_name_a_session_but_not_choose_its_model(rig: Rig) ->
         assert (row["label"], row["pinned"]) == ("lbl", True)
 
 
-async def test_a_reset_begins_anew_and_keeps_what_was_said(rig: Rig, either: Wire) -> None:
+async def test_a_reset_starts_a_session_and_keeps_the_old_transcript(
+    rig: Rig, either: Wire
+) -> None:
     old_id = await talk(rig, CHAT, "hi", "hello")
     settings = {"label": "lbl", "thinkingLevel": "low", "model": "stub/other"}
     await either.call("sessions.patch", {"key": "chat"} | settings)

@@ -147,7 +147,7 @@ async def test_what_cannot_be_done_is_said_with_a_remedy(tmp_path: Path) -> None
     assert b"skerry gateway run" in alone.stderr
 
 
-async def test_lost_mirrors_are_written_anew_once_the_gateway_is_stopped(tmp_path: Path) -> None:
+async def test_lost_mirrors_are_written_again_once_the_gateway_is_stopped(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         await send_message(gateway, "hi")
         refused = await skerry(tmp_path, "mirror")

@@ -221,7 +221,7 @@ def test_a_budget_for_an_agent_that_is_not_there_is_refused(tmp_path: Path, name
         )
 
 
-async def test_status_and_doctor_say_how_budgets_stand(tmp_path: Path) -> None:
+async def test_status_and_doctor_show_the_use_of_budgets(tmp_path: Path) -> None:
     budgets = usage(day=Budget(cost=10), agents={"main": Budget(cost=4, tokens=1000)})
     async with open_core(tmp_path, says(*"four"), usage=budgets) as core:
         priced(core)

@@ -266,7 +266,7 @@ async def test_the_keys_of_a_device_that_were_seen_first_count(
     assert not bench.server.sent
 
 
-async def test_a_broken_session_is_begun_anew_once_an_hour(bench: Bench) -> None:
+async def test_a_broken_session_is_reset_once_an_hour(bench: Bench) -> None:
     alice = Device(bench.server)
     await bench.machine.take(sync(alice.room_key()))
     alice.publish()
