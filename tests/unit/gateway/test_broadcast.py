@@ -236,9 +236,7 @@ async def test_tools_are_told_to_those_who_asked_for_it(broadcast: Broadcast, ea
     ]
 
 
-async def test_without_the_read_scope_only_ticks_and_the_shutdown_arrive(
-    broadcast: Broadcast,
-) -> None:
+async def test_without_the_read_scope_only_ticks_and_shutdowns_arrive(broadcast: Broadcast) -> None:
     deaf = Ear()
     broadcast.add(deaf, 4, Role.OPERATOR, (), tools=True)
     tell(broadcast, TextDelta("a"), ToolStarted("c", "read", {}), ended())
