@@ -17,7 +17,7 @@ MAX_FAILED = 3
 OUTPUTS = "skerry/said"
 """Key in the cache of a run for the output of each failed test; tests/conftest.py writes it."""
 SEED: Final = re.compile(r"SKERRY_SEED=\d+|@reproduce_failure\([^)]*\)|\bdt1-[\w+/=-]+")
-LONGEST: Final = 400
+MAX_CHARS: Final = 400
 """Characters of the output of a test in its entry."""
 FINAL = (
     "tests/e2e/test_chaos",
@@ -57,7 +57,7 @@ def entry(test: str, output: str, date: str) -> str:
     fields = {
         "test": test,
         "seed": seed[0] if seed else "the same examples as in every run",
-        "said": output[:LONGEST].strip() or "nothing",
+        "said": output[:MAX_CHARS].strip() or "nothing",
     }
     lines = [
         f"{key} = {json.dumps(_plain(text), ensure_ascii=False)}" for key, text in fields.items()

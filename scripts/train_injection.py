@@ -37,7 +37,7 @@ PARTS: Final = 800
 """Parts of this project that are learnt as harmless, and as many with an attack within."""
 _PART: Final = 900
 _PARTS_OF_FILE: Final = 3
-_LEAST: Final = 200
+_MIN_PART_CHARS: Final = 200
 _SPEAKS_OF_ATTACKS: Final = ("injection", "guard", "fence", "memwal")
 
 Row = dict[int, float]
@@ -94,7 +94,7 @@ def technical() -> list[tuple[str, int, float]]:
         of_file = list(injection.windows(path.read_text(encoding="utf-8"), _PART, 0))
         parts += choose.sample(of_file, min(len(of_file), _PARTS_OF_FILE))
     choose.shuffle(parts)
-    parts = [part for part in parts if len(part) > _LEAST][:PARTS]
+    parts = [part for part in parts if len(part) > _MIN_PART_CHARS][:PARTS]
     texts = (OWN / name for name in ("attacks.txt", "planted.txt"))
     attacks = [
         line for text in texts for line in text.read_text("utf-8").split("\n") if line.strip()

@@ -15,7 +15,7 @@ TESTS: Final = ROOT / "tests"
 WAITS: Final = {"acquire", "join", "receive", "recv", "run_sync", "sleep_forever", "wait"}
 """Names of functions that may wait for ever, less a leading underscore."""
 LIMITS: Final = {"fail_after", "move_on_after"}
-PATIENCE: Final = 60
+MIN_WAIT_SECONDS: Final = 60
 """Seconds that a test waits at least for what must happen: a busy machine is slow, not wrong."""
 
 COMMIT: Final = "ends with a COMMIT; SQLite gives up a lock after 5 s"
@@ -357,7 +357,7 @@ def _impatient(code: str) -> list[str]:
     return [
         f"line {call.lineno}: {ast.unparse(limit)} s"
         for call, limit in limits
-        if isinstance(limit, ast.Constant) and float(ast.unparse(limit)) < PATIENCE
+        if isinstance(limit, ast.Constant) and float(ast.unparse(limit)) < MIN_WAIT_SECONDS
     ]
 
 

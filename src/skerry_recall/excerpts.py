@@ -16,7 +16,7 @@ UNIT: Final = 500
 """Characters of a line that is included or omitted as a whole; a longer one is cut at sentences."""
 GAP: Final = "…"
 """Marks omitted lines."""
-_LONGEST: Final = UNIT
+_MAX_CHARS: Final = UNIT
 _JOINT: Final = 8
 """Maximum cost of a gap in characters, with the line ends around it."""
 _BREAK: Final = 3
@@ -241,9 +241,9 @@ def _sentences(line: str) -> Iterable[str]:
         return
     begin = 0
     for end in [*(stop.end() for stop in _STOP.finditer(line)), len(line)]:
-        while end - begin > _LONGEST:
-            space = line.rfind(" ", begin + _LONGEST // 2, begin + _LONGEST)
-            cut = begin + _LONGEST if space < 0 else space + 1
+        while end - begin > _MAX_CHARS:
+            space = line.rfind(" ", begin + _MAX_CHARS // 2, begin + _MAX_CHARS)
+            cut = begin + _MAX_CHARS if space < 0 else space + 1
             yield line[begin:cut]
             begin = cut
         if end > begin:

@@ -10,7 +10,7 @@ import msgspec
 
 from skerry_recall.numbers import Floats, np
 
-LONGEST: Final = 16 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 """Maximum number of bytes of a frame: 4,000 vectors, far more than one request."""
 HEAD: Final = struct.Struct("!I")
 
@@ -60,7 +60,7 @@ def frame(message: OwnerMessage | WorkerMessage) -> bytes:
     """Returns the frame of a message.
 
     Raises:
-        ValueError: it is longer than `LONGEST`.
+        ValueError: it is longer than `MAX_FRAME_BYTES`.
     """
     body = msgspec.msgpack.encode(message)
     return HEAD.pack(checked_length(len(body))) + body
@@ -68,8 +68,8 @@ def frame(message: OwnerMessage | WorkerMessage) -> bytes:
 
 def checked_length(length: int) -> int:
     """Returns the length of a frame. Raises `ValueError` for one that is too long."""
-    if length > LONGEST:
-        message = f"a frame of {length} bytes is too long; the limit is {LONGEST}"
+    if length > MAX_FRAME_BYTES:
+        message = f"a frame of {length} bytes is too long; the limit is {MAX_FRAME_BYTES}"
         raise ValueError(message)
     return length
 

@@ -24,7 +24,7 @@ SHORT: Final = 60
 """Terms up to which a passage, a turn of a conversation, gets the whole share of its neighbours."""
 SHORT_VECTOR: Final = 40  # the same for vectors
 _BLOCK: Final = 128
-_LEAST: Final = 1e-6
+_EPSILON: Final = 1e-6
 _SPREAD: Final = 0.06
 """Minimum difference of the highest and the lowest cosine to which the scores are scaled."""
 
@@ -279,7 +279,7 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
     weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
     if profile.sure:
         best = float(_allowed(scores.text, scores.mask).max())
-        weight *= min(1.0, best / max(profile.sure * scores.possible, _LEAST))
+        weight *= min(1.0, best / max(profile.sure * scores.possible, _EPSILON))
     return [
         _text(scores, profile, weight, limit),
         _vector(scores, scores.vector, profile, 1 - weight, limit),

@@ -28,8 +28,8 @@ BATCH_SECONDS: Final = 120.0
 RETRIES: Final = 3
 CONCURRENCY: Final = 4
 _FIRST_DELAY: Final = 0.5
-_LONGEST_DELAY: Final = 8.0
-_LONGEST_HINT: Final = 60.0
+_MAX_DELAY: Final = 8.0
+_MAX_HINT: Final = 60.0
 """Maximum retry delay from a provider, in seconds; a longer one fails at once."""
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024
 _ERROR_LIMIT: Final = 64 * 1024
@@ -233,9 +233,9 @@ def delay(failures: int, error: EmbeddingError, chance: float) -> float | None:
     replaces it; one above a minute gives up.
     """
     hint = error.retry_after
-    if failures >= RETRIES or not error.passing or (hint or 0) > _LONGEST_HINT:
+    if failures >= RETRIES or not error.passing or (hint or 0) > _MAX_HINT:
         return None
-    pause = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0**failures)
+    pause = min(_MAX_DELAY, _FIRST_DELAY * 2.0**failures)
     return pause * (0.5 + chance / 2) if hint is None else hint + chance * _FIRST_DELAY
 
 

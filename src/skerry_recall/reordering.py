@@ -25,7 +25,7 @@ _TWO: Final = 2
 _NONE: Final = frozenset[str]()
 _YEARS: Final = 50
 """Limit on the years, up to the newest passage's, in which a day without a year is matched."""
-_LEAST: Final = 1e-6
+_EPSILON: Final = 1e-6
 _LATEST: Final = 1 << 62
 _NAMED: Final = 0.9
 """Minimum score of a passage of a day that the question names."""
@@ -151,14 +151,14 @@ def rated(
     if not candidates:
         return candidates
     rows = [candidate.row for candidate in candidates]
-    words = np.minimum(scores.text[rows] / max(scores.possible, _LEAST), 1.0)
+    words = np.minimum(scores.text[rows] / max(scores.possible, _EPSILON), 1.0)
     near = np.zeros(len(rows), np.float32)
     words **= _WORDS_ALONE if scores.vector is None else _WITH_VECTORS
     if scores.vector is not None:
         low, high = scale or _scale(scores.vector)
         shift = _SHIFT * math.log(max(len(scores) / _SHIFT_FROM, 1.0))
         low += (high - low) * min(shift, _MAX_SHIFT)
-        near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
+        near = np.clip((scores.vector[rows] - low) / max(high - low, _EPSILON), 0.0, 1.0)
     rating = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
     named = np.array(
         [any(name == "dated" for name, _ in candidate.parts) for candidate in candidates]

@@ -19,9 +19,9 @@ MAX_TERMS: Final = 32
 MAX_POSTINGS: Final = 100_000
 """Limit on the postings of these terms, 3 ns each. The most common terms distinguish least, and
 would slow a search down as the collection grows. The rarest term has all of its postings."""
-SURE: Final = 0.4
+NEAR_SHARE: Final = 0.4
 """Share of a question's words, by rarity, from which a passage without a vector counts as near."""
-_LEAST: Final = 1e-6
+_EPSILON: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,13 @@ def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | Non
     """Replaces the NaN of rows without a vector by an estimate from their text scores.
 
     A row without a word of the question gets the mean, which neither hides nor lifts it. The row
-    with the highest text score gets the best cosine, if that score reaches `SURE` of the possible.
+    with the highest text score gets the best cosine, if its share reaches `NEAR_SHARE`.
     """
     if cosines is None or not (missing := np.isnan(cosines)).any():
         return cosines
     present = cosines[~missing]
     mean, best = float(present.mean()), float(present.max())
-    full_score = max(float(text.max()), SURE * possible, _LEAST)
+    full_score = max(float(text.max()), NEAR_SHARE * possible, _EPSILON)
     cosines[missing] = mean + (best - mean) * text[missing] / np.float32(full_score)
     return cosines
 

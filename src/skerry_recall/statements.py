@@ -11,7 +11,7 @@ VITAL: Final = 0.9
 STANDARD: Final = 0.5
 TRIVIAL: Final = 0.2
 
-_LEAST_WORDS: Final = 3
+_MIN_WORDS: Final = 3
 _SHORT: Final = 5
 """Minimum number of words of a fact that is not trivial without a personal word."""
 _WEEK: Final = 7
@@ -131,7 +131,7 @@ def is_memorable(sentence: str) -> bool:
 def is_statement(sentence: str) -> bool:
     """Returns True unless it is a question, a request or an acknowledgement."""
     return (
-        len(sentence.split()) >= _LEAST_WORDS
+        len(sentence.split()) >= _MIN_WORDS
         and not sentence.endswith(("?", ":", "\uff1f"))
         and not _ACKNOWLEDGED.match(sentence)
         and not _REQUEST.match(sentence)

@@ -28,7 +28,7 @@ WINDOW: Final = 24 * HOUR
 """Time after a cooldown within which a failure continues the count of failures."""
 NEVER: Final = 253_402_300_799_000
 """End of a cooldown that lasts until a person signs in again: the end of the year 9999."""
-SLACK: Final = 60_000
+MAX_CORRECTION_MS: Final = 60_000
 """Limit of a correction of the clock, in milliseconds, that is not treated as a jump."""
 
 Key = tuple[str, str]
@@ -90,7 +90,7 @@ class Cooldown(Struct, frozen=True):
         """Returns True during the cooldown; False when the clock was set back before its begin."""
         if self.until >= NEVER:
             return True
-        return self.failed_at - SLACK <= now < self.until
+        return self.failed_at - MAX_CORRECTION_MS <= now < self.until
 
 
 class Availability(StrEnum):

@@ -35,7 +35,7 @@ LOCK_SECONDS: Final = 45.0
 _LOCK: Final = ".auth-refresh.lock"
 _POLL: Final = 0.05
 _LIMIT: Final = 256 * 1024
-_LONGEST: Final = 10 * 365 * 86_400  # seconds; an answer may have any number
+_MAX_LIFETIME_SECONDS: Final = 10 * 365 * 86_400  # seconds; an answer may have any number
 _REFUSED: Final = frozenset({400, 401, 403})
 
 
@@ -123,7 +123,9 @@ def _tokens(body: bytes, host: str, now: int) -> Tokens:
     return Tokens(
         answer["access_token"],
         refresh if isinstance(refresh, str) else "",
-        now + int(min(seconds, _LONGEST) * 1000) if isinstance(seconds, int | float) else None,
+        now + int(min(seconds, _MAX_LIFETIME_SECONDS) * 1000)
+        if isinstance(seconds, int | float)
+        else None,
         str(answer.get("scope") or ""),
     )
 

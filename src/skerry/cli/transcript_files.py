@@ -19,7 +19,7 @@ from skerry.sessions.importing import (
 from skerry.store.session_import import IncomingSession
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
-_LONGEST_HEADER: Final = 1 << 20
+_MAX_HEADER_BYTES: Final = 1 << 20
 """Limit of the first line, which is read separately, in bytes."""
 
 
@@ -39,7 +39,7 @@ class Folder:
         for file, _ in transcripts(folder):
             try:
                 with file.open("rb") as lines:
-                    session_id, created_at = header(lines.readline(_LONGEST_HEADER))
+                    session_id, created_at = header(lines.readline(_MAX_HEADER_BYTES))
             except (FormatError, OSError):  # named where it is read
                 continue
             ended = mapped.stamp(file.name) if ".jsonl.reset." in file.name else None

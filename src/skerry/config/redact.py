@@ -26,7 +26,7 @@ _HOLDERS: Final = frozenset({"headers", "env", "vars"})
 """Sections with free names, whose values are usually secrets."""
 _REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 _NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
-_LONGEST_ID: Final = 512
+_MAX_ID_CHARS: Final = 512
 SHORTEST: Final = 6
 """Minimum characters of a value that is replaced in other values."""
 _IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=[?&]key=)[^&\s#]+|(?<=token=)[^&\s#]+")
@@ -64,7 +64,7 @@ def is_fetched(value: object) -> bool:
     if not isinstance(value, dict) or value.keys() != {"source", "provider", "id"}:
         return False
     source, provider, name = value["source"], value["provider"], value["id"]
-    texts = isinstance(provider, str) and isinstance(name, str) and 0 < len(name) <= _LONGEST_ID
+    texts = isinstance(provider, str) and isinstance(name, str) and 0 < len(name) <= _MAX_ID_CHARS
     return texts and (source in {"file", "exec"} or (source == "env" and provider != "default"))
 
 

@@ -12,7 +12,7 @@ from skerry.policy.network import is_host_pattern
 
 _SIZE: Final = re.compile(r"(\d{1,9})([bkmgBKMG]?)")
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_LEAST_MEMORY: Final = 16 << 20
+_MIN_MEMORY: Final = 16 << 20
 
 
 def size(text: str) -> int:
@@ -56,7 +56,7 @@ class SandboxLimits(Section):
     @field_validator("memory")
     @classmethod
     def _is_size(cls, value: str) -> str:
-        if size(value) < _LEAST_MEMORY:
+        if size(value) < _MIN_MEMORY:
             message = f"{value!r} is not a size of at least 16m, such as 512m or 4g"
             raise ValueError(message)
         return value

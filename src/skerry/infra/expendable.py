@@ -25,7 +25,7 @@ MEMORY_BYTES: Final = 1 << 30
 IDLE_SECONDS: Final = 30
 """Seconds after which an idle process ends; the next call starts another."""
 _LAST_SECONDS: Final = 0.2
-LONGEST: Final = 256 << 20
+MAX_ANSWER_BYTES: Final = 256 << 20
 """Limit of an answer, in bytes."""
 
 
@@ -115,7 +115,7 @@ class Expendable:
         if not select.select([descriptor], [], [], WALL_SECONDS)[0]:
             raise EOFError(f"no answer within {WALL_SECONDS:g} s")
         (length,) = HEAD.unpack(_exactly(descriptor, HEAD.size))
-        if length > LONGEST:
+        if length > MAX_ANSWER_BYTES:
             raise EOFError(f"an answer of {length} bytes")
         ok, answer = msgspec.msgpack.decode(_exactly(descriptor, length), type=tuple[bool, object])
         if not ok:

@@ -34,7 +34,7 @@ WAITING: Final = 2000
 """Limit of queued lines per destination."""
 _LINE: Final = 16 * 1024
 """Limit of one line, in characters; of a JSON line, limit of its message and of its error."""
-_LOOKED_AT: Final = 4 * _LINE
+_REDACTED_CHARS: Final = 4 * _LINE
 """Characters that are redacted before a line is cut to `_LINE`."""
 _CLOSE_SECONDS: Final = 2.0
 _SHORTEST: Final = 4
@@ -94,7 +94,7 @@ class Plain(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the record as text without secrets."""
-        return self._redact(super().format(record)[:_LOOKED_AT])[:_LINE]
+        return self._redact(super().format(record)[:_REDACTED_CHARS])[:_LINE]
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as the library has it
         """Returns the line; line breaks and control characters are escaped."""
@@ -118,10 +118,10 @@ class Lines(logging.Formatter):
             "time": moment.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": self._redact(record.getMessage()[:_LOOKED_AT])[:_LINE],
+            "message": self._redact(record.getMessage()[:_REDACTED_CHARS])[:_LINE],
         }
         if record.exc_info:
-            line["error"] = self._redact(self.formatException(record.exc_info)[-_LOOKED_AT:])[
+            line["error"] = self._redact(self.formatException(record.exc_info)[-_REDACTED_CHARS:])[
                 -_LINE:
             ]
         return _readable(json.dumps(line, ensure_ascii=False))

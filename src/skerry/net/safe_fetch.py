@@ -28,7 +28,7 @@ made with another."""
 MAX_BYTES: Final = 10 * 1024 * 1024
 """Maximum decoded bytes of a body, unless the client is made for larger ones."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_SLACK: Final = 128 * 1024
+_EXTRA_BYTES: Final = 128 * 1024
 """Bytes that the transport accepts beyond the limit; the decoder stops at the limit."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+:[\t\x20-\x7e]*")
@@ -227,7 +227,7 @@ def _built(step: _Step, request: FetchRequest) -> PlainRequest:
         _path(target),
         fields,
         body,
-        request.max_bytes + _SLACK,
+        request.max_bytes + _EXTRA_BYTES,
         request.seconds,
     )
 

@@ -33,7 +33,7 @@ FAILED_SECONDS: Final = 30.0
 """Seconds for which a failure is cached: the server may just be starting."""
 
 _MAX_ANSWERS: Final = 64
-_LONGEST_ID: Final = 256
+_MAX_ID_CHARS: Final = 256
 _MAX_TOKENS: Final = 100_000_000
 _NOT_CHAT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|moderation|transcri|rerank|guard|realtime|speech|\bsora\b"
@@ -151,7 +151,7 @@ def parse(body: bytes) -> list[Offered] | None:
 def _offered(entry: Mapping[str, Any]) -> Offered | None:
     """Returns a model; None for a model without chat or without a usable name."""
     name = entry.get("id", entry.get("name"))
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ID or not name.isprintable():
+    if not isinstance(name, str) or not 0 < len(name) <= _MAX_ID_CHARS or not name.isprintable():
         return None
     name = name.removeprefix("models/")
     if _NOT_CHAT.search(name) or not _converses(entry):
@@ -167,7 +167,7 @@ def _offered(entry: Mapping[str, Any]) -> Offered | None:
     top = _under(entry, "top_provider")  # OpenRouter: the provider that answers
     return Offered(
         name,
-        display_name[:_LONGEST_ID] if usable else "",
+        display_name[:_MAX_ID_CHARS] if usable else "",
         _number(top, _WINDOWS) or _number(entry, _WINDOWS),
         _number(top, _ANSWERS) or _number(entry, _ANSWERS),
         _sees(entry),

@@ -173,7 +173,7 @@ OWN_ID: Final = "own_call_"
 REPLY_LIMIT: Final = 4 * 1024 * 1024
 """Limit of one answer with names, ids and signatures, in bytes of JSON."""
 
-_LONGEST: Final = 64  # limit of ids and names of OpenAI, which may get the conversation later
+_MAX_ID_CHARS: Final = 64  # limit of ids and names of OpenAI, which may get the conversation later
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_TOKENS: Final = 1 << 40
 
@@ -246,11 +246,11 @@ def sound(reply: ModelReply, number: int, provider: str) -> ModelReply:
     used_ids = {""}
     for index, block in enumerate(content):
         if isinstance(block, ToolCall):
-            usable = block.id not in used_ids and len(block.id) <= _LONGEST
+            usable = block.id not in used_ids and len(block.id) <= _MAX_ID_CHARS
             call_id = block.id if usable else f"{OWN_ID}{number}_{index}"
             used_ids.add(block.id)
             # Every tool has such a name; a call with an invalid one would fail all later requests.
-            name = _NOT_IN_NAME.sub("_", block.name)[:_LONGEST] or "unnamed"
+            name = _NOT_IN_NAME.sub("_", block.name)[:_MAX_ID_CHARS] or "unnamed"
             content[index] = replace(block, id=call_id, name=name)
     return ModelReply(tuple(content), reply.stop_reason, reply.usage)
 

@@ -16,7 +16,7 @@ from skerry.policy.folding import visible
 if TYPE_CHECKING:
     from skerry.infra.linear_patterns import Searches
 
-_LOOKED_AT: Final = 8192
+_SEARCHED_CHARS: Final = 8192
 """Limit on the characters of a message that are searched for patterns."""
 Patterns = tuple["Searches", ...]
 _SPACE: Final = r"\s{1,9}"
@@ -37,7 +37,7 @@ def is_addressed(message: InboundMessage, names: Sequence["Searches"]) -> bool:
     """Returns whether the message mentions the bot, replies to it, or matches a pattern."""
     if message.mentions_me or (message.reply is not None and message.reply.is_me):
         return True
-    text = visible(message.text[:_LOOKED_AT])
+    text = visible(message.text[:_SEARCHED_CHARS])
     return any(pattern.search(text) for pattern in names)
 
 

@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(r"[!-$&-9;-~]+(?::[!-$&-9;-~]+)*")
 """Printable ASCII without spaces and `%`; colons only between other characters."""
 _RESERVED: Final = re.compile(r"(^|:)(thread|topic|direct|dm|group|channel)(:|$)", re.IGNORECASE)
 """Reserved words of a session key."""
-_LONGEST: Final = 120
+_MAX_ID_CHARS: Final = 120
 
 
 def session_key(
@@ -73,13 +73,13 @@ def _part(text: str) -> str:
 
     Ids that differ in more than the case of ASCII letters have different parts.
     """
-    if _PLAIN.fullmatch(text) and not _RESERVED.search(text) and len(text) <= _LONGEST:
+    if _PLAIN.fullmatch(text) and not _RESERVED.search(text) and len(text) <= _MAX_ID_CHARS:
         return text.lower()
     try:
         quoted = quote(text, safe="", errors="strict").lower()
     except UnicodeEncodeError:  # half of a surrogate pair
         return _hashed(text)
-    return quoted if "%" in quoted and len(quoted) <= _LONGEST else _hashed(text)
+    return quoted if "%" in quoted and len(quoted) <= _MAX_ID_CHARS else _hashed(text)
 
 
 def _unique_part(message: InboundMessage) -> str:

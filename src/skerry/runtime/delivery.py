@@ -49,7 +49,7 @@ FILE_SECONDS: Final = 90.0
 """Seconds for a part with a file, which may be large."""
 RETRIES: Final = Backoff(base=5.0, cap=300.0)
 """Pauses before a part is tried again."""
-LONGEST_HINT: Final = 86_400.0
+MAX_HINT_SECONDS: Final = 86_400.0
 """Limit on the pause that a platform may ask for, in seconds."""
 MAX_ATTEMPTS: Final = 300
 """Limit on the attempts; with the pauses about a day, for a platform that is down for a night."""
@@ -168,10 +168,10 @@ class Sender(Struct):
     def _wait_seconds(self, waiting: WaitingPart) -> float:
         """Returns the remaining pause, in seconds, of a part that an earlier process postponed.
 
-        At most `LONGEST_HINT`, even if the clock was set meanwhile.
+        At most `MAX_HINT_SECONDS`, even if the clock was set meanwhile.
         """
         seconds = (waiting.retry_at - self.clock.now_ms()) / 1000 if waiting.retry_at else 0.0
-        return min(max(seconds, 0.0), LONGEST_HINT)
+        return min(max(seconds, 0.0), MAX_HINT_SECONDS)
 
     async def _finish(self, waiting: WaitingPart) -> float | None:
         """Sends the part unless it has arrived; returns the pause before a retry, or None."""
@@ -279,7 +279,7 @@ class Sender(Struct):
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         reason, pause = self.redact(text), RETRIES.delay(waiting.attempts + 1)
         if seconds is not None:
-            pause = min(max(seconds, 1.0), LONGEST_HINT)
+            pause = min(max(seconds, 1.0), MAX_HINT_SECONDS)
         retry_at = self.clock.now_ms() + round(pause * 1000)
         await self.store.write(
             lambda unit: outbox.put_off(

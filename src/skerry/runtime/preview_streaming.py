@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # it completes previews with this module
 
 logger = logging.getLogger(__name__)
 
-LEAST_CHARS: Final = 30
+MIN_CHARS: Final = 30
 """Least number of characters of a preview."""
 DIRECT_SECONDS: Final = 1.5
 """Seconds between two edits: platforms allow about one message a second to a person."""
@@ -80,7 +80,7 @@ class Preview:
         if self._mode == "block":
             text = text[: text.rfind("\n") + 1]
         text = (self._delivery.parts(self._to, text) or [""])[0] if text.strip() else ""
-        if len(text) < LEAST_CHARS or text == self._shown_text:
+        if len(text) < MIN_CHARS or text == self._shown_text:
             return
         try:
             if not serial:

@@ -27,7 +27,7 @@ LOOK_SECONDS: Final = 1.0
 """Seconds between two checks if an answer was sent."""
 MAX_WAITING: Final = 100
 """Limit on the waiting reactions of an account; older ones are dropped."""
-LONGEST_SECONDS: Final = 3600.0
+MAX_SECONDS: Final = 3600.0
 """Seconds after which a reaction is removed even without an answer."""
 _OPEN: Final = frozenset({PartState.PENDING, PartState.SENDING})
 
@@ -85,7 +85,7 @@ class Reactions(Struct):
             return
         self._queue.append(partial(self.adapter.react, to, emoji))
         if remove:
-            until = anyio.current_time() + LONGEST_SECONDS
+            until = anyio.current_time() + MAX_SECONDS
             self._waiting = [*self._waiting[-MAX_WAITING:], _Waiting(run_id, to, until)]
         self._wake.set()
 

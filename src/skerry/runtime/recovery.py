@@ -289,7 +289,7 @@ def _close(unit: Unit, closing_: _Closing) -> None:
         add_to_outbox(unit, result, closing_.blocks, outbox.next_block(unit, result.run_id))
 
 
-LEAST: Final = (WRITE,)
+BASE_SCOPES: Final = (WRITE,)
 """The scopes that every client needed for its message to be accepted."""
 
 
@@ -303,7 +303,7 @@ def with_scopes(request: RunRequest) -> RunRequest:
     is_clients = request.reply_to is None and request.origin is Origin.OWNER
     if request.scopes is not None or not is_clients or request.purpose is not Purpose.MESSAGE:
         return request
-    return _without_settings(_without_opening(replace(request, scopes=LEAST)))
+    return _without_settings(_without_opening(replace(request, scopes=BASE_SCOPES)))
 
 
 def _without_opening(request: RunRequest) -> RunRequest:

@@ -11,7 +11,7 @@ from skerry.replies.style import TypingMode
 
 logger = logging.getLogger(__name__)
 
-LONGEST: Final = 120.0
+MAX_SECONDS: Final = 120.0
 """Seconds after which the indicator ends: openclaw-behaviour 6.8."""
 
 
@@ -44,9 +44,9 @@ class TypingIndicator:
             self._begun.set()
 
     async def run(self) -> None:
-        """Shows the indicator repeatedly until cancelled, at most for `LONGEST` seconds."""
+        """Shows the indicator repeatedly until cancelled, at most for `MAX_SECONDS` seconds."""
         await self._begun.wait()
-        with anyio.move_on_after(LONGEST):
+        with anyio.move_on_after(MAX_SECONDS):
             while True:
                 try:
                     with anyio.move_on_after(self._interval):

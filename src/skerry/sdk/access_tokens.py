@@ -16,14 +16,14 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 __all__ = ["AccessError", "AccessToken", "checked"]
 EARLY_MS: Final = 300_000
 """Time before its expiry at which a token is replaced."""
-_LEAST_MS: Final = 30_000
+_MIN_MS: Final = 30_000
 _MAX_REASON: Final = 300
 _OK: Final = range(200, 300)
 _LOGIN: Final = frozenset({400, 401, 403})
 _UNAUTHORIZED: Final = 401
 _LIMITED: Final = 429
 _REFUSED: Final = range(400, 500)
-_PASSING: Final = frozenset({408, 412, 425, 429})
+_TEMPORARY: Final = frozenset({408, 412, 425, 429})
 
 
 class AccessError(PlatformError):
@@ -83,7 +83,7 @@ class AccessToken:
                 if answer.refresh_token and self._keep is not None:
                     await self._keep(answer.refresh_token)
                 self._text = answer.access_token
-                lasting = max(answer.expires_in * 1000 - EARLY_MS, _LEAST_MS)
+                lasting = max(answer.expires_in * 1000 - EARLY_MS, _MIN_MS)
                 self._until = self._clock.now_ms() + lasting
             return self._text
 
@@ -163,8 +163,8 @@ def checked(fetched: Fetched, server: str, *, key: str, pause: float) -> bytes:
         status=status,
         retry_after=named_wait(fetched) or (pause if status == _LIMITED else None),
         is_login=status == _UNAUTHORIZED,
-        is_sent=status not in _PASSING,
-        is_final=status in _REFUSED and status not in _PASSING,
+        is_sent=status not in _TEMPORARY,
+        is_final=status in _REFUSED and status not in _TEMPORARY,
     )
 
 

@@ -125,7 +125,7 @@ UNUSED_NOTICE: Final = (
 OFFERED: Final = 9
 """Limit on the earlier sessions that a person can select by their position."""
 _RESUME: Final = re.compile(r"/resume(?:[:\s]\s*(\S*))?", re.IGNORECASE)
-_LOOKED_AT: Final = 50
+_SEARCHED_ENTRIES: Final = 50
 """Limit on the entries that are searched for a message; a longer session counts as used."""
 
 
@@ -316,9 +316,9 @@ def _expired(passed: Expiry, limits: SessionLimits) -> str:
 
 def _is_used(reader: Reader, session: SessionEntry) -> bool:
     """Returns whether the session has entries other than commands."""
-    if session.user_at or session.tail > _LOOKED_AT:
+    if session.user_at or session.tail > _SEARCHED_ENTRIES:
         return True
-    entries = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
+    entries = sessions.entries(reader, session.session_id, limit=_SEARCHED_ENTRIES)
     return bool(model_entries([(entry.seq, entry.message) for entry in entries]))
 
 

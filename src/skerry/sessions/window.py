@@ -25,11 +25,11 @@ from skerry.sessions.pruning import pruned, shortened
 RESERVE_SHARE: Final = 3
 KEEP_SHARE: Final = 3
 SUMMARY_SHARE: Final = 4
-LEAST_ROOM: Final = 256
+MIN_ROOM: Final = 256
 """Minimum tokens for the conversation; a system prompt that fills the window fails at the model."""
 RESULT_SHARE: Final = 0.3
 """Share of the room that one message may take (openclaw-behaviour 7.3, 30 %)."""
-LEAST_RESULT: Final = 2000
+MIN_RESULT_CHARS: Final = 2000
 """Characters that every message may have in a request."""
 
 
@@ -63,21 +63,21 @@ class TokenBudget(Struct, frozen=True):
             return self
         fixed = self.window - self.reserve - self.room
         reserve = min(self.reserve, refused // RESERVE_SHARE)
-        room = min(self.room, max(refused - reserve - fixed, LEAST_ROOM))
+        room = min(self.room, max(refused - reserve - fixed, MIN_ROOM))
         keep = min(self.keep, room // KEEP_SHARE)
         return TokenBudget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
 
     @property
     def max_chars(self) -> int:
         """Returns the limit on the characters of one message in a request."""
-        return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
+        return max(MIN_RESULT_CHARS, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
 
 
 def budget(window: int, fixed: int, settings: Compaction) -> TokenBudget:
     """Returns the budget of a window; `fixed` are the tokens of the system prompt and tools."""
     configured = max(settings.reserve_tokens, settings.reserve_tokens_floor)
     reserve = min(configured, window // RESERVE_SHARE)
-    room = max(window - reserve - fixed, LEAST_ROOM)
+    room = max(window - reserve - fixed, MIN_ROOM)
     keep = min(settings.keep_recent_tokens, room // KEEP_SHARE)
     summary = min(reserve * 4 // 5, room // SUMMARY_SHARE)
     return TokenBudget(window, reserve, room, keep, summary)

@@ -14,7 +14,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.store.unit import Reader
 
-_LOOKED_AT: Final = 2000
+_MAX_RUNS: Final = 2000
 """Limit on the runs that are read, the latest first."""
 _OWNER_KEY: Final = re.compile("agent:.*:(main|global)")
 _requests: Final = msgspec.json.Decoder(RunRequest)
@@ -30,7 +30,7 @@ def strangers_in_main(file: Path) -> int:
             rows = Reader(connection).each(
                 "SELECT request, session_key FROM run WHERE length(request) > 0"
                 " ORDER BY serial DESC LIMIT ?",
-                (_LOOKED_AT,),
+                (_MAX_RUNS,),
             )
             chats = {_stranger(request) for request, key in rows if _OWNER_KEY.fullmatch(key)}
     except sqlite3.Error:

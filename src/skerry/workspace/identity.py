@@ -22,8 +22,8 @@ _PICTURES: Final = {
 }
 _KEYS: Final = ("name", "emoji", "creature", "vibe", "theme", "avatar")
 _LONG: Final = 500
-_LONGEST: Final = {"name": 50, "emoji": 16, "avatar": 200}
-_LONGEST_FILE: Final = 65_536
+_MAX_CHARS: Final = {"name": 50, "emoji": 16, "avatar": 200}
+_MAX_FILE_CHARS: Final = 65_536
 """Limit on the searched text, in characters. The keys are in the first lines."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _LINE: Final = re.compile(r"[-*\s]*+([A-Za-z]++)\**+\s*+:\**+(.*)")
@@ -36,7 +36,7 @@ def parsed(text: str) -> dict[str, str]:
     without those lines, a list `- **Name:** value`. Empty values, and values longer than the
     configuration allows, are left out.
     """
-    text = text[:_LONGEST_FILE].replace("\r\n", "\n")
+    text = text[:_MAX_FILE_CHARS].replace("\r\n", "\n")
     front = _FRONT.match(text)
     values: dict[str, str] = {}
     for line in (front[1] if front else text).split("\n"):
@@ -45,7 +45,7 @@ def parsed(text: str) -> dict[str, str]:
             continue
         key, value = matched[1].lower(), matched[2].strip().strip("\"'")
         unset = not value or value.startswith("_(")  # a placeholder of other templates
-        fits = len(value) <= _LONGEST.get(key, _LONG)
+        fits = len(value) <= _MAX_CHARS.get(key, _LONG)
         if key in _KEYS and key not in values and fits and not unset:
             values[key] = value
     return values

@@ -46,7 +46,7 @@ _GUESTS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 HEAD_SHARE: Final = 0.7
 TAIL_SHARE: Final = 0.2
 """Share of the limit for the start and for the end of a longer file; the marker has the rest."""
-LEAST: Final = 64
+MIN_CHARS: Final = 64
 """Characters; if less remains of the limit for all files, the next files are left out."""
 
 
@@ -119,7 +119,7 @@ def fitted(files: Sequence[FileText], limits: FileLimits) -> list[ShownFile]:
             text = f"[{file.name} is not shown: {file.problem}.]"
         elif not text:
             continue
-        if room < LEAST:
+        if room < MIN_CHARS:
             shown_files.append(ShownFile(file.name, "", len(text), file.doubt))
             continue
         part = cut(file.name, text, min(limits.each, room))

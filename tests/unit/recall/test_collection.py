@@ -20,7 +20,7 @@ from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
 from skerry_recall.postings import add
 from skerry_recall.scores import Scores
-from skerry_recall.snapshot import SURE
+from skerry_recall.snapshot import NEAR_SHARE
 from skerry_recall.terms import Words, terms
 from tests.support.shown import examples
 
@@ -122,7 +122,7 @@ def test_scores_are_those_of_a_collection_made_at_once(
 def _as_words(scores: Scores, cosines: dict[int, float]) -> Floats:
     """Returns the cosine of each passage without a vector: as near as its words are good."""
     mean, best = np.mean(list(cosines.values())), max(cosines.values())
-    enough = max(float(scores.text.max()), SURE * scores.possible, 1e-6)
+    enough = max(float(scores.text.max()), NEAR_SHARE * scores.possible, 1e-6)
     return np.asarray(mean + (best - mean) * scores.text / enough, np.float32)
 
 

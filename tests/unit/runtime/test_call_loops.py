@@ -10,7 +10,7 @@ from skerry.testing.model import ScriptedModel
 from tests.support.core import open_core
 from tests.support.hooks import READ, results
 
-SOON = LoopDetectionConfig(
+LOW_THRESHOLDS = LoopDetectionConfig(
     warning_threshold=2, critical_threshold=3, global_circuit_breaker_threshold=4
 )
 
@@ -18,7 +18,7 @@ SOON = LoopDetectionConfig(
 async def test_the_model_is_told_and_then_the_call_is_denied_with_its_rule(tmp_path: Path) -> None:
     model = ScriptedModel([*[[READ]] * 6, ["done"]])
     async with open_core(tmp_path, model) as core:
-        tools = ToolsConfig(loop_detection=SOON)
+        tools = ToolsConfig(loop_detection=LOW_THRESHOLDS)
         core.configs.append(core.configs[0].model_copy(update={"tools": tools}))
         (core.workspace / "note.txt").write_text("here", encoding="utf-8")
         await core.ask("hi")
@@ -29,7 +29,7 @@ async def test_the_model_is_told_and_then_the_call_is_denied_with_its_rule(tmp_p
 
 
 def test_the_section_of_an_agent_is_the_only_one() -> None:
-    common = ToolsConfig(loop_detection=SOON)
+    common = ToolsConfig(loop_detection=LOW_THRESHOLDS)
     assert common.loops(None).warning == 2
     agent_tools = AgentTools(loop_detection=LoopDetectionConfig(enabled=False))
     assert not common.loops(agent_tools).enabled

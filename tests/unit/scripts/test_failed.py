@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.failed import FINAL, LONGEST, MAX_FAILED, OUTPUTS, entry, keep, refusal
+from scripts.failed import FINAL, MAX_CHARS, MAX_FAILED, OUTPUTS, entry, keep, refusal
 from scripts.requirements import ROOT
 
 PAGE = "tests/e2e/test_page.py::test_it"
@@ -93,11 +93,11 @@ def test_what_passed_alone_is_written_with_date_and_seed_and_named(
     ],
 )
 def test_an_entry_says_what_replays_it(said: str, seed: str) -> None:
-    text = f"\x00\x7f\ud800 🐚 {said}" + "x" * LONGEST
+    text = f"\x00\x7f\ud800 🐚 {said}" + "x" * MAX_CHARS
     (payload,) = tomllib.loads(entry(PAGE, text, "2026-02-07"))["flaky"]
     assert payload["seed"] == seed
     assert payload["said"].startswith("\x00?? 🐚 ")
-    assert len(payload["said"]) == LONGEST
+    assert len(payload["said"]) == MAX_CHARS
 
 
 def store_failures(cache: Path, *failed: str) -> None:

@@ -9,7 +9,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.workspace.prompt_files import (
-    LEAST,
+    MIN_CHARS,
     ORDER,
     FileLimits,
     FileText,
@@ -135,7 +135,7 @@ def test_a_file_that_is_too_long_shows_its_begin_and_end_and_says_so() -> None:
     assert part.endswith("…]\n" + "z" * 400)
 
 
-@given(st.text(max_size=3000), st.integers(LEAST, 2500))
+@given(st.text(max_size=3000), st.integers(MIN_CHARS, 2500))
 def test_no_file_takes_more_than_its_limit_and_a_short_one_is_whole(text: str, limit: int) -> None:
     part = cut("A.md", text, limit)
     assert len(part) <= limit
@@ -144,8 +144,8 @@ def test_no_file_takes_more_than_its_limit_and_a_short_one_is_whole(text: str, l
 
 @given(
     st.lists(st.text(max_size=400), max_size=8),
-    st.integers(LEAST, 500),
-    st.integers(LEAST, 1500),
+    st.integers(MIN_CHARS, 500),
+    st.integers(MIN_CHARS, 1500),
 )
 def test_all_of_them_together_stay_within_the_total(
     texts: list[str], each: int, total: int

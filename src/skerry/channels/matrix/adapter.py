@@ -12,7 +12,7 @@ import anyio.to_thread
 import msgspec
 
 from skerry.channels.matrix import encrypted_files, wire
-from skerry.channels.matrix.api import CLIENT, FOR_GOOD, MatrixApi, path
+from skerry.channels.matrix.api import CLIENT, FINAL_STATUSES, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
 from skerry.channels.matrix.crypto import Crypto, open_crypto
 from skerry.channels.matrix.room_sender import RoomSender
@@ -174,7 +174,7 @@ class MatrixAdapter(Account):
         try:
             yield
         except PlatformError as error:
-            if error.status not in FOR_GOOD:
+            if error.status not in FINAL_STATUSES:
                 raise
             logger.warning("matrix/%s: cannot read the room %s: %s", self.account, room_id, error)
 
@@ -218,7 +218,7 @@ class MatrixAdapter(Account):
         try:
             await self.api.post(f"{CLIENT}/join/{path(room_id)}", {})
         except PlatformError as error:
-            if error.status not in FOR_GOOD:
+            if error.status not in FINAL_STATUSES:
                 raise
             logger.warning("matrix/%s: %s cannot be joined: %s", self.account, room_id, error)
 

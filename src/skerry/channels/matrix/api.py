@@ -10,12 +10,12 @@ from msgspec import Struct
 from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
 from skerry.sdk.channel_host import AccountHttp, Fetched
 
-_SLACK: Final = 8.0
+_EXTRA_SECONDS: Final = 8.0
 """Seconds that a long-polling request may take beyond its wait."""
 _UPLOAD_SECONDS: Final = 60.0
 _OK: Final = 200
 _REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
-FOR_GOOD: Final = frozenset({400, 403, 404, 413})
+FINAL_STATUSES: Final = frozenset({400, 403, 404, 413})
 """Statuses after which the same request would fail again."""
 CLIENT: Final = "/_matrix/client/v3"
 
@@ -51,7 +51,7 @@ class MatrixApi:
             PlatformError: there is none.
         """
         url = f"{self.root}{route}" + (f"?{urlencode(query)}" if query else "")
-        seconds = wait + _SLACK
+        seconds = wait + _EXTRA_SECONDS
         return self._answer(await self.http.fetch(url, headers=self._headers, seconds=seconds))
 
     async def put(self, route: str, content: Mapping[str, Any]) -> bytes:
@@ -110,5 +110,5 @@ class MatrixApi:
             code=failure.errcode,
             retry_after=wait,
             is_login=failure.errcode in _REFUSED_TOKEN,
-            is_final=status in FOR_GOOD,
+            is_final=status in FINAL_STATUSES,
         )

@@ -35,8 +35,8 @@ _BUDGETS: Final = {
     ThinkingLevel.HIGH: 16_384,
     ThinkingLevel.XHIGH: 32_768,
 }
-_LEAST_BUDGET: Final = 1024
-_LEAST_ANSWER: Final = 1024  # tokens that remain for the answer besides the budget
+_MIN_BUDGET: Final = 1024
+_MIN_ANSWER_TOKENS: Final = 1024  # tokens that remain for the answer besides the budget
 _EFFORTS: Final = {ThinkingLevel.MINIMAL: "low"}  # the other levels have the same names
 _BUDGET_ONLY: Final = re.compile(r"claude-(?:[23]|(?:opus|sonnet|haiku)-4(?!-[6-9]))")
 _CACHE: Final = {"cache_control": {"type": "ephemeral"}}
@@ -66,9 +66,9 @@ def thinking_options(request: ModelRequest) -> Sequence[Options]:
         }
         for weaker in levels(level)
     ]
-    budget = min(_BUDGETS[level], model.max_tokens - _LEAST_ANSWER)
+    budget = min(_BUDGETS[level], model.max_tokens - _MIN_ANSWER_TOKENS)
     fixed: list[Options] = []
-    if budget >= _LEAST_BUDGET and not _goes_on_without_thinking(request.history, model):
+    if budget >= _MIN_BUDGET and not _goes_on_without_thinking(request.history, model):
         fixed = [{"thinking": {"type": "enabled", "budget_tokens": budget}}]
     return (*adaptive, *fixed, {}) if adapts else (*fixed, *adaptive, {})
 

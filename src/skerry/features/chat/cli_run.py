@@ -37,7 +37,7 @@ PROMPT: Final = "> "
 EXIT_COMMANDS: Final = frozenset({"/exit", "/quit"})
 EARLIER_CHARACTERS: Final = 300
 """Maximum length of a displayed earlier message, in characters."""
-_LONGEST_LINE: Final = 4096
+_MAX_LINE_BYTES: Final = 4096
 """Bytes of one read; terminals of Linux and macOS return at most this many."""
 
 
@@ -336,7 +336,7 @@ async def _read_lines(descriptor: int, updates: _Updates) -> None:
     while True:
         await anyio.wait_readable(descriptor)
         try:
-            data = os.read(descriptor, _LONGEST_LINE)
+            data = os.read(descriptor, _MAX_LINE_BYTES)
         except OSError:  # the terminal was closed
             data = b""
         for line in data.decode(errors="replace").splitlines():

@@ -22,7 +22,7 @@ from skerry.model.errors import (
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation, registered
 
-OLDEST_PYTHON: Final = (3, 11)
+MIN_PYTHON: Final = (3, 11)
 LOW_SPACE: Final = 500 * 1024 * 1024
 NO_SPACE: Final = 50 * 1024 * 1024
 
@@ -106,7 +106,7 @@ def _last_good(environ: Mapping[str, str]) -> Loaded | None:
 
 def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info >= OLDEST_PYTHON:
+    if sys.version_info >= MIN_PYTHON:
         return Check("python", Level.OK, version)
     return Check("python", Level.FAILURE, f"{version} is too old.", "Install Python 3.11 or newer.")
 

@@ -20,7 +20,7 @@ from skerry.store import DATABASE, Reader, file_records
 from skerry.store.senders import strangers_in_main
 from skerry.workspace.fences import fenced
 
-FEWEST: Final = 6
+MIN_DIFFERENT_CHARS: Final = 6
 """Minimum number of different characters of a secret; the configuration warns of short ones."""
 _STRONGER: Final = 'skerry config set gateway.auth.{mode} "$(openssl rand -hex 24)"'
 
@@ -45,7 +45,7 @@ def exposure(gateway: GatewayConfig) -> Iterator[Check]:
 def secret(gateway: GatewayConfig) -> Iterator[Check]:
     """Yields a warning when a long shared secret is easy to guess."""
     mode, text = gateway.auth.mode, gateway.auth.secret
-    if text is not None and len(set(text)) < FEWEST:
+    if text is not None and len(set(text)) < MIN_DIFFERENT_CHARS:
         level = Level.FAILURE if gateway.exposed else Level.WARNING
         message = f"the {mode} repeats few characters and is easy to guess."
         yield Check("token", level, message, _STRONGER.format(mode=mode))

@@ -25,7 +25,7 @@ _FORMATS: Final = {
     "integer": {"int32", "int64"},
     "number": {"float", "double"},
 }
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 
 
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _converted(schema: Any, definitions: dict[str, Any], depth: int) -> dict[str, Any]:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return {}  # `true` and `false` are schemas too
     if "$ref" in schema:
         ref = schema["$ref"]

@@ -26,7 +26,7 @@ SMALL: Final = 2000
 """Limit on the passages and vectors that a search adds (0.2 s); `make` adds larger numbers."""
 PACE: Final = 500
 """Passages between two checks whether the job was cancelled."""
-PATIENCE_SECONDS: Final = 0.25
+WAIT_SECONDS: Final = 0.25
 """Seconds that a search waits for a running job, which may be almost complete."""
 MANIFEST: Final = "collection.json"
 """File of a collection that lists its other files."""
@@ -90,7 +90,7 @@ class DerivedCollection:
         A small difference is applied, unless the tables changed after the snapshot. The
         collection is None if it lacks more rows than it has.
         """
-        if self._stale and self._updating.acquire(timeout=PATIENCE_SECONDS):
+        if self._stale and self._updating.acquire(timeout=WAIT_SECONDS):
             self._updating.release()
         with self._lock:
             collection = self._open(generation)

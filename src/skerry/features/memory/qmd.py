@@ -50,7 +50,7 @@ returns the session keys by file name."""
 
 LOOK_SECONDS: Final = 3.0
 """Seconds between two checks of the files."""
-_PATIENCE_SECONDS: Final = 0.5
+_WAIT_SECONDS: Final = 0.5
 """Seconds that a search waits for a running update (openclaw-behaviour 10.10)."""
 _EMPTY: Final = "QMD has not indexed the files yet"
 _NO_MODELS: Final = (
@@ -289,7 +289,7 @@ class QmdMemory:
             QmdError: the last job failed, and no index exists.
         """
         if self._working.locked():
-            with anyio.move_on_after(_PATIENCE_SECONDS):
+            with anyio.move_on_after(_WAIT_SECONDS):
                 async with self._working:
                     pass
         if self._bound:

@@ -17,7 +17,7 @@ DEFAULT: Final = (
 """Collections of `includeDefaultMemory`. Source: seed 003, "Collections"."""
 SESSIONS: Final = "sessions"
 _LISTED: Final = re.compile(r"^(\S+) \(qmd://\1/\)", re.MULTILINE)
-_LONGEST: Final = 64
+_MAX_NAME_CHARS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def listed(text: str) -> list[str]:
 
 def sanitised(name: str) -> str:
     """Returns the name in lower-case letters, digits and hyphens; "" if it has none of them."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_NAME_CHARS].rstrip("-")
 
 
 def unique(name: str, used: set[str]) -> str:

@@ -13,10 +13,10 @@ from skerry.infra.atomic import make_private
 from skerry.infra.sqlite import problems
 from skerry.model.redaction import Redaction
 
-OLDEST_NODE: Final = 22
+MIN_NODE: Final = 22
 """Oldest Node version: under Node 20 every command of QMD 2.8 crashes; measured."""
 NODE_REMEDY: Final = (
-    f"Install Node {OLDEST_NODE} or newer. If it is not first in the PATH, set memory.qmd.command"
+    f"Install Node {MIN_NODE} or newer. If it is not first in the PATH, set memory.qmd.command"
     " to the qmd in the same folder."
 )
 INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or set its path in memory.qmd.command."
@@ -182,9 +182,9 @@ async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
     )
     version = checked(version_line, f"{node} --version").out.decode(errors="replace").strip()
     match = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
-    if match is None or int(match[1]) < OLDEST_NODE:
+    if match is None or int(match[1]) < MIN_NODE:
         raise QmdError(
-            f"{qmd} needs Node {OLDEST_NODE}; {node} has version {version[:40]!r}.", NODE_REMEDY
+            f"{qmd} needs Node {MIN_NODE}; {node} has version {version[:40]!r}.", NODE_REMEDY
         )
     return version.removeprefix("v")
 

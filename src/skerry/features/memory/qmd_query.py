@@ -11,7 +11,7 @@ from skerry_recall.common_words import COMMON
 MAX_WORDS: Final = 8
 """Limit on the words of a query. QMD ranks one list per word; with the whole question and its
 vector there are ten lists, the limit of its server."""
-_LONGEST: Final = 1_000
+_MAX_QUERY_CHARS: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -70,7 +70,7 @@ def query_of(
         models: True when the embedding model is installed; without it QMD would hang offline.
         rerank: True to rerank; needs the reranking model.
     """
-    words = list(dict.fromkeys(_WORD.findall(text[:_LONGEST].lower())))
+    words = list(dict.fromkeys(_WORD.findall(text[:_MAX_QUERY_CHARS].lower())))
     content_words = [word for word in words if word not in COMMON] or words
     if not content_words:
         return None
@@ -79,5 +79,5 @@ def query_of(
     if mode is not QmdSearchMode.VSEARCH or not models:
         lines += [("lex", line) for line in dict.fromkeys((plain, *content_words[:MAX_WORDS]))]
     if mode is not QmdSearchMode.SEARCH and models:
-        lines.append(("vec", " ".join(_WORD.findall(text[:_LONGEST]))))
+        lines.append(("vec", " ".join(_WORD.findall(text[:_MAX_QUERY_CHARS]))))
     return QmdQuery(lines, collections, limit, rerank and models)

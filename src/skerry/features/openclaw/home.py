@@ -17,7 +17,7 @@ from skerry.store import openclaw_databases as database
 
 _HANDLED: Final = frozenset({"openclaw.json", "agents", "exec-approvals.json"})
 _EARLIER: Final = "openclaw.json."
-_LARGEST: Final = 16 * 1024 * 1024
+_MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a file that is searched for names."""
 _REASONS: Final = {
     ".env": "variables of the environment; set those that you need for the gateway",
@@ -174,7 +174,7 @@ def _folders(folder: Path, marker: str = "") -> Iterator[str]:
 
 def _json(home: Path, file: Path) -> Any:
     try:
-        if inside(home, file) and file.is_file() and file.stat().st_size <= _LARGEST:
+        if inside(home, file) and file.is_file() and file.stat().st_size <= _MAX_FILE_BYTES:
             return msgspec.json.decode(file.read_bytes())
     except (OSError, *UNREADABLE):  # it only holds names for the report
         pass

@@ -18,7 +18,7 @@ from skerry.workspace.workspace_init import is_untouched
 
 _HOME: Final = ".openclaw"
 _PRIVATE: Final = frozenset({"agents", "credentials", "devices", "identity", "state"})
-_LARGEST_READ: Final = 1024 * 1024
+_MAX_READ_BYTES: Final = 1024 * 1024
 """Bytes of a HEARTBEAT.md that is searched for instructions; a larger one counts as having some."""
 WITHHELD: Final = {
     BOOT: "it runs at each start; needs --yes-to hooks.internal.entries.boot-md.enabled",
@@ -65,7 +65,7 @@ def acting(home: Path, foreign: Mapping[str, Any]) -> set[str]:
 
 
 def _acts(file: Path) -> bool:
-    if file.name != HEARTBEAT or not file.is_file() or file.stat().st_size > _LARGEST_READ:
+    if file.name != HEARTBEAT or not file.is_file() or file.stat().st_size > _MAX_READ_BYTES:
         return file.is_file()
     return has_work(file.read_text("utf-8", "replace"))
 

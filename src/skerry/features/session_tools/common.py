@@ -29,7 +29,7 @@ ALIASES: Final = {
 }
 
 
-_DEEPEST: Final = 5
+_MAX_DEPTH: Final = 5
 """Maximum depth of sub-agents."""
 
 
@@ -77,7 +77,7 @@ class HostTool:
 
 def _descends(key: str, ancestor: str, reader: Reader) -> bool:
     """Returns true when a conversation is a direct or indirect sub-agent of another."""
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         session = sessions.find(reader, key)
         parent = session.settings.spawned_by if session else None
         if parent is None or parent == ancestor:

@@ -23,7 +23,7 @@ from skerry.sessions.markdown_import import read_markdown
 from skerry.store import Store
 from skerry.store.session_import import ImportOutcome, take
 
-_LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
+_MAX_DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """Maximum size in bytes of a Markdown file, which is read completely."""
 _PROGRESS: Final = 25
 """Number of files between two progress lines."""
@@ -104,7 +104,7 @@ def _are_mine(key: SessionKey) -> bool:
 
 def _read(file: Path) -> ImportedSession:
     if file.suffix == ".md":
-        if file.stat().st_size > _LONGEST_DOCUMENT:
+        if file.stat().st_size > _MAX_DOCUMENT_BYTES:
             raise FormatError("the file is too large")
         try:
             return read_markdown(file.read_bytes().decode())

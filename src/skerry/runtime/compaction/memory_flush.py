@@ -37,7 +37,7 @@ from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks
 from skerry.sessions.compaction_cut import batches
-from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, TokenBudget, fit
+from skerry.sessions.window import MIN_ROOM, RESULT_SHARE, TokenBudget, fit
 from skerry.workspace.prompt_files import unfenced
 
 logger = logging.getLogger(__name__)
@@ -172,7 +172,7 @@ class MemoryFlushTurn(Struct):
         for part in batches(messages, room)[-MAX_BATCHES:]:
             failure = await self._part(system, list(part), today)
             half = room // 2
-            if failure and failure.code == ModelOverflowError.code and half >= LEAST_ROOM:
+            if failure and failure.code == ModelOverflowError.code and half >= MIN_ROOM:
                 limit = int(half * CHARS_PER_TOKEN * RESULT_SHARE)
                 shorter = [fit(message_, limit) for message_ in part]
                 failure = await self._all(system, shorter, today, half)

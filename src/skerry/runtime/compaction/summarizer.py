@@ -26,7 +26,7 @@ RETRIES: Final = Backoff(base=0.5, cap=8.0)
 """Seconds before a failed call is repeated; doubled each time."""
 MAX_CHUNKS: Final = 16
 """Limit on the requests for one summary. Earlier chunks are only extracted."""
-LEAST_ROOM: Final = 200
+MIN_ROOM: Final = 200
 """Tokens of conversation in a request below which a summary is not useful."""
 MARGIN: Final = 1.2
 """Factor by which the real number of tokens may exceed the estimate (openclaw-behaviour 7.4)."""
@@ -46,7 +46,7 @@ class Summarizer:
         """Returns the summary of `previous` and the messages; None if no model writes one."""
         room = _room(limits.window, limits.summary, instructions)
         for _ in range(ATTEMPTS):
-            if room < LEAST_ROOM:
+            if room < MIN_ROOM:
                 return None
             try:
                 return await self._folded(messages, previous, instructions, limits.summary, room)
@@ -81,7 +81,7 @@ class Summarizer:
         async def ask(model: ModelInfo) -> ModelRequest:
             # A fall-back model may have a smaller window than the first one.
             room = _room(model.context_window, limit, instructions)
-            conversation = fitted(part, max(room, LEAST_ROOM // 2))
+            conversation = fitted(part, max(room, MIN_ROOM // 2))
             text = request_text(
                 conversation, fitted(previous, limit * 2), instructions, max_tokens=limit
             )

@@ -19,9 +19,9 @@ from skerry_recall.scores import Scores
 from skerry_recall.terms import Words, shared
 
 DATA: Final = Path(os.environ.get("SKERRY_DATA", "../shared/data"))
-LEAST: Final = {"recall@5": 65, "recall@10": 76, "ndcg@10": 56.5, "mrr": 53}
+MIN_SCORES: Final = {"recall@5": 65, "recall@10": 76, "ndcg@10": 56.5, "mrr": 53}
 """By words alone; two to three below what was measured."""
-LEAST_BY_MEANING: Final = {"recall@5": 67, "recall@10": 76, "ndcg@10": 56, "mrr": 52}
+MIN_SCORES_BY_MEANING: Final = {"recall@5": 67, "recall@10": 76, "ndcg@10": 56, "mrr": 52}
 
 pytestmark = [
     pytest.mark.full("the data sets of ../shared/data"),
@@ -46,7 +46,7 @@ def by_words(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str,
 
 def test_by_words_alone_its_turns_are_found_and_better_than_by_fts5(tmp_path: Path) -> None:
     table = by_words(tmp_path)
-    assert poor(table["best"], LEAST) == {}
+    assert poor(table["best"], MIN_SCORES) == {}
     assert poor(table["best"], table["fts5-or"]) == {}
 
 
@@ -55,7 +55,7 @@ def test_the_command_finds_more_with_the_local_model(capsys: pytest.CaptureFixtu
     assert main(["memory", "bench", *asked, "--json"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert list(table) == ["best", "fts5-and", "fts5-or", "bm25-rrf"]
-    assert poor(figures(table["best"]), LEAST_BY_MEANING) == {}
+    assert poor(figures(table["best"]), MIN_SCORES_BY_MEANING) == {}
 
 
 def _no_stem(_: Words, word: str) -> str:
@@ -98,7 +98,7 @@ def test_a_defect_of_the_words_lowers_the_figures(
         found = by_words(tmp_path)
     finally:
         shared.cache_clear()
-    assert poor(found["best"], LEAST)
+    assert poor(found["best"], MIN_SCORES)
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_a_defect_of_the_words_lowers_the_figures(
 def test_a_defect_of_the_ranking_lowers_the_figures(
     tmp_path: Path, defect: Mapping[str, Any]
 ) -> None:
-    assert poor(by_words(tmp_path, replace(BEST, **defect))["best"], LEAST)
+    assert poor(by_words(tmp_path, replace(BEST, **defect))["best"], MIN_SCORES)

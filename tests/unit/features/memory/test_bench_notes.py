@@ -13,7 +13,7 @@ from skerry_recall.fuse import BEST, Profile
 from skerry_recall.rerank import Hints
 
 DATA: Final = Path(__file__).parents[3] / "data" / "recall"
-LEAST: Final = {
+MIN_SCORES: Final = {
     "tuned.all": 88.5,
     "tuned.cards": 100,
     "tuned.dated": 95,
@@ -29,7 +29,7 @@ LEAST: Final = {
 
 
 def hits(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, float]]:
-    found = [trial for trial in trials(DATA) if trial.name in LEAST]
+    found = [trial for trial in trials(DATA) if trial.name in MIN_SCORES]
     table = measure(found, [profile], BenchVectors(), folder, lambda *_: None)
     return {
         who: {name.removesuffix(".hit@1"): value for name, value in one.items() if "@1" in name}
@@ -38,13 +38,13 @@ def hits(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, flo
 
 
 def poor(found: Mapping[str, float]) -> set[str]:
-    return {name for name, least in LEAST.items() if found[name] < least}
+    return {name for name, least in MIN_SCORES.items() if found[name] < least}
 
 
 def test_notes_of_all_kinds_are_found_and_better_than_by_a_plain_mixture(tmp_path: Path) -> None:
     table = hits(tmp_path)
     assert poor(table["best"]) == set()
-    behind = {name for name in LEAST if table["best"][name] < table["bm25-rrf"][name] - 3}
+    behind = {name for name in MIN_SCORES if table["best"][name] < table["bm25-rrf"][name] - 3}
     assert behind == set()
 
 
