@@ -25,6 +25,7 @@ RULES: Final = tuple(
         ("auth", Effect.LIVE),
         ("bindings", Effect.LIVE),
         ("broadcast", Effect.LIVE),
+        ("browser", Effect.LIVE),
         ("canvasHost", Effect.LIVE),
         ("channels", Effect.LIVE),
         ("commands", Effect.LIVE),

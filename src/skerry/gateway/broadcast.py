@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct, field
 
 from skerry.gateway import frames
-from skerry.gateway.followers import ChatFollower, Followers
+from skerry.gateway.followers import NOBODY, ChatFollower, Followers
 from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.protocol_versions import (
     VERSIONS,
@@ -330,8 +330,8 @@ class Broadcast:
         self, stream: _Stream, encode: Callable[[Version4], Events], *, droppable: bool = False
     ) -> None:
         """Sends run events to its readers, encoded once for each protocol version in use."""
-        for audience in self._audiences.values():
-            followers = self.followers.of(audience.version.protocol, stream.event.session_key)
+        for protocol, audience in self._audiences.items():
+            followers = self.followers.clients.get((protocol, stream.event.session_key), NOBODY)
             if audience.readers or followers:
                 for event in encode(audience.version):
                     head = self._head(stream, audience.version, event)
