@@ -103,7 +103,7 @@ class Traffic:
         limit = anyio.CapacityLimiter(MAX_CONNECTIONS)
 
         async def serve(client: anyio.abc.ByteStream) -> None:
-            async with limit:
+            async with client, limit:  # closes the connection also when the wait is cancelled
                 await proxy.serve(client)
 
         async def accept() -> None:
