@@ -73,7 +73,7 @@ async def test_thoughts_show_it_where_that_is_wanted() -> None:
 async def test_it_ends_after_a_while_whatever_the_run_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(typing_indicator, "LONGEST", 0.01)
+    monkeypatch.setattr(typing_indicator, "MAX_SECONDS", 0.01)
     screen = Screen()
     with anyio.fail_after(60):
         indicator = TypingIndicator(screen.show, TO, TypingMode.INSTANT, 0.001)
