@@ -6,7 +6,7 @@ It listens on loopback and requires credentials that are made for this start of 
 import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
@@ -98,7 +98,8 @@ class Traffic:
     async def served(self) -> AsyncGenerator[None]:
         """Serves the proxy during the block."""
         proxy = Proxy(self.connect, _admit, credentials=self.credentials)
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        opened = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        (listener,) = opened.listeners  # a set of listeners would wrap errors into groups
         self.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - anyio's
         limit = anyio.CapacityLimiter(MAX_CONNECTIONS)
 
@@ -107,11 +108,17 @@ class Traffic:
                 await proxy.serve(client)
 
         async def accept() -> None:
-            async with listener:
-                await listener.serve(serve)
+            async with anyio.create_task_group() as connections:
+                # Cancelling an accept may lose a connection that arrives meanwhile, so the listener
+                # is closed instead.
+                with anyio.CancelScope(shield=True), suppress(anyio.ClosedResourceError):
+                    await listener.serve(serve, connections)
 
         async with in_background(accept):
-            yield
+            try:
+                yield
+            finally:
+                await listener.aclose()
 
 
 def _is_below(host: str, domain: str) -> bool:
