@@ -1,10 +1,12 @@
 """The proxy of a browser, over raw sockets: its permitted clients and targets."""
 
+import socket
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from skerry.features.browser import traffic as proxy
@@ -158,3 +160,16 @@ async def test_hosts_of_pages_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyP
         for number in range(5):
             assert traffic.request(f"http://host{number}.example/") is None
         assert len(traffic._requested) <= 2
+
+
+async def test_a_connection_that_arrives_at_the_end_is_not_lost_in_an_accept() -> None:
+    async with lab() as world:
+        async with served(world) as traffic:
+            await anyio.wait_all_tasks_blocked()
+            with socket.socket() as client:
+                client.settimeout(0)
+                client.connect_ex(("127.0.0.1", traffic.port))
+                await (
+                    anyio.lowlevel.checkpoint()
+                )  # the block ends in the step in which the listener is ready
+        await anyio.wait_all_tasks_blocked()  # an error in a callback fails the test
