@@ -1,4 +1,4 @@
-"""What a node returned, as a model gets it: pictures, recordings, limits."""
+"""The result of a node as a model gets it: pictures, recordings, limits."""
 
 import base64
 from typing import Any

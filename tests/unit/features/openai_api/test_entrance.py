@@ -1,4 +1,4 @@
-"""Who may call the API: the token before the body, limits, and pages of other sites."""
+"""Access to the API: the token before the body, limits, and pages of other sites."""
 
 from pathlib import Path
 from typing import Any
